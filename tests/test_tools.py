@@ -7,7 +7,9 @@ import pytest
 from tests.support.packages import ROOT
 from tests.support.tools import PACKAGES, require
 
-IN_EVERY_DEBIAN = {"apt", "util-linux"}
+NEEDED_BY_CI_ITSELF = {"apt", "util-linux", "dpkg", "git", "make"}
+REQUIRED = re.compile(r"^ +require\(([^)\n]*)", re.MULTILINE)
+"""Calls of ``require`` in tests."""
 
 
 def test_a_test_without_its_package_is_skipped_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +29,10 @@ def test_a_missing_package_is_a_failure_in_ci(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_ci_installs_the_packages_of_the_tests() -> None:
-    """Each package is installed by CI, or is part of every Debian system."""
+    """Each package that a test requires is installed by CI, or CI could not have started without it."""
     words = set(re.findall(r"[a-z0-9-]+", (ROOT / ".ci" / "run").read_text(encoding="utf-8")))
-    assert set(PACKAGES) <= words | IN_EVERY_DEBIAN
+    files = [file for file in (ROOT / "tests").rglob("test_*.py") if file.name != "test_tools.py"]
+    calls = [call for file in files for call in REQUIRED.findall(file.read_text(encoding="utf-8"))]
+    named = {name for call in calls for name in re.findall(r'"([a-z0-9-]+)"', call)}
+    assert {"curl", "npm"} <= named
+    assert (set(PACKAGES) | named) - words <= NEEDED_BY_CI_ITSELF

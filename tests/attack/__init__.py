@@ -3,7 +3,6 @@
 ``make attack`` runs all attacks at full size and prints a report. ``make prove`` runs a short form of each.
 """
 
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ class Size(NamedTuple):
         return max(minimum, int(full * self.share))
 
 
-SEED = 7  # of the short form, which is deterministic
 SHORT = Size(0.02, strict=False)
 
 
@@ -36,13 +34,6 @@ class Report:
         self.problems: list[str] = []
         self._show = show
 
-    def seed(self) -> int:
-        """Return the random seed: a new one for each run at full size, unless ``ATTACK_SEED`` is set."""
-        random_seed = int.from_bytes(os.urandom(4)) if self.size.strict else SEED
-        seed = int(os.environ.get("ATTACK_SEED", random_seed))
-        self.note("seed; ATTACK_SEED replays it", seed)
-        return seed
-
     def note(self, label: str, figure: object) -> None:
         """Report a figure without a limit."""
         self._show(f"  {label:60} {figure}")
@@ -53,6 +44,13 @@ class Report:
         self._show(f"  {label:60} {figure:.6g} {unit} (at most {maximum:g}){'  TOO MUCH' if is_over else ''}")
         if is_over:
             self.problems.append(f"{label}: {figure:.6g} {unit}, but at most {maximum:g}")
+
+    def limit_time(self, label: str, figure: float, maximum: float, unit: str = "") -> None:
+        """Report a figure of real time, which has a limit if the machine is otherwise idle."""
+        if self.size.strict:
+            self.limit(label, figure, maximum, unit)
+        else:
+            self.note(label, f"{figure:.6g} {unit}")
 
     def expect(self, label: str, holds: bool, detail: object = "") -> None:
         """Record a problem unless the expectation holds."""

@@ -17,7 +17,7 @@ from tests.support.driver import by
 
 ATTEMPT_SECONDS_MAX = 5.0
 TOLERANCE_SECONDS = 3.0
-RELEASE_SECONDS = 10.0
+RELEASE_SECONDS = 60.0
 SPARE_THREADS = 40
 SPARE_FILES = 12
 CPU_SHARE_MAX = 0.2
@@ -133,7 +133,7 @@ def _attack_with(server: ServerProcess, report: Report, urls: Mapping[str, str])
     with probing(server, report, f"{len(urls)} receivers"), ThreadPoolExecutor(len(urls)) as pool:
         results = dict(zip(urls, pool.map(lambda url: _deliver(server, url), urls.values()), strict=True))
     slowest = max(seconds for seconds, _ in results.values())
-    report.limit("longest attempt", slowest, ATTEMPT_SECONDS_MAX + TOLERANCE_SECONDS, "s")
+    report.limit_time("longest attempt", slowest, ATTEMPT_SECONDS_MAX + TOLERANCE_SECONDS, "s")
     for kind, (_, attempt) in results.items():
         answer = attempt["response"] or {}
         report.expect(f"{kind} is recorded", bool(answer) or bool(attempt["error"]), attempt)
@@ -149,7 +149,7 @@ def _attack_with(server: ServerProcess, report: Report, urls: Mapping[str, str])
     start, cpu_before = perf_counter(), server.usage().cpu_seconds
     _pass_seconds(server, 1.0)
     share = (server.usage().cpu_seconds - cpu_before) / (perf_counter() - start)
-    report.limit("processor time used afterwards", share, CPU_SHARE_MAX)
+    report.limit_time("processor time used afterwards", share, CPU_SHARE_MAX)
 
 
 def _deliver(server: ServerProcess, url: str) -> tuple[float, Any]:
@@ -157,7 +157,7 @@ def _deliver(server: ServerProcess, url: str) -> tuple[float, Any]:
     with server.project(webhook_url=url, clock="frozen") as project:
         start = perf_counter()
         project.order(by("bank-transfer"))
-        project.call("GET", f"/control/wait/?idle=1&timeout={3 * ATTEMPT_SECONDS_MAX:g}")
+        project.call("GET", "/control/wait/?idle=1&timeout=60")
         took_seconds = perf_counter() - start
         (webhook,) = project.expect("GET", "/control/webhooks/")["items"]
         return took_seconds, next(iter(webhook["attempts"]), {"response": None, "error": None})

@@ -108,7 +108,7 @@ def run_server(*options: str, program: tuple[str, ...] = ()) -> Iterator[ServerP
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -14,7 +14,6 @@ from tests.attack import Report
 from tests.attack.probe import probing
 from tests.attack.server_process import Project, run_server
 from tests.support.driver import by
-from tests.support.made_up_keys import crowding
 
 JSON: Final = {"Content-Type": "application/json"}
 MANY_LINES: Final = b'{"currency":"EUR","amount":1,"order_lines":[' + b"{}," * 21_824 + b"{}]}"
@@ -22,6 +21,11 @@ LARGE: Final = b'{"currency":"EUR","amount":1,"extra":{"a":[' + b"[1,2,3]," * 10
 CAPTURE: Final = b'{"order_lines":[' + b"{}," * 21_824 + b"{}]}"
 FAULTS: Final = b'{"webhooks":[' + b"{}," * 21_824 + b"{}]}"
 ALIASES: Final = b'{"aliases":{' + b",".join(b'"a%d":"x"' % n for n in range(5_000)) + b"}}"
+CROWD_ANSWERS: Final = (
+    b"HTTP/1.1 200",
+    b"HTTP/1.1 408",
+    b"HTTP/1.1 503",
+)  # the last beyond a project's share
 SECONDS: Final = 8
 CLIENT_NICENESS: Final = 10  # clients must not take processor time from the bystander
 
@@ -71,7 +75,7 @@ def _connect(project: Project, path: str) -> socket.socket:
     parts = urlsplit(project.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(20)
+    connection.settimeout(60)
     connection.connect((parts.hostname, parts.port))
     key = b64encode(f"{project.key}:".encode()).decode()
     connection.sendall(
@@ -147,10 +151,18 @@ def _pipelines(project: Project, share: float) -> None:
     _repeat(project, 20, share, send)
 
 
-def _made_up_keys(project: Project, share: float) -> None:
-    """Calls with unknown keys, a different one for each."""
-    with crowding(project.url):
-        _sleep(SECONDS * share)
+def _crowd(path: str, count: int) -> Callable[[Project, float], None]:
+    """Return a load of many clients that make the same waiting call while orders are created."""
+
+    def load(project: Project, share: float) -> None:
+        order = project.order(by("bank-transfer"))
+        with connected(project, round(count * share), path.format(order["id"])) as connections:
+            for _ in range(round(200 * share)):
+                project.order(by("bank-transfer"))
+            for connection in connections:
+                assert connection.recv(12) in CROWD_ANSWERS
+
+    return load
 
 
 LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
@@ -164,5 +176,6 @@ LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
     "hanging calls": _hanging,
     "a running clock": _running_clock,
     "pipelines": _pipelines,
-    "keys of no project": _made_up_keys,
+    "watchers": _crowd("/control/events/", 1000),
+    "waits": _crowd("/control/wait/?order_id={}&status=completed&timeout=3", 500),
 }

@@ -10,6 +10,7 @@ from tests.attack.all import ATTACKS
 from tests.support.documentation import ROOT
 
 
+@pytest.mark.timeout(1200)  # a dozen servers start in turn
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_repelled(name: str) -> None:
     """An attack in its short form reports no problems."""

@@ -3,10 +3,10 @@
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES as FRAME_VIEWS
-from tests.support.browser import NewContext, address, by_id, unfold, violations
+from tests.support.browser import NewContext, Traffic, by_id, scrolls_sideways, unfold, violations
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Received, Shop
 
@@ -61,8 +61,7 @@ def test_every_view_is_accessible_at_every_width(
         assert violations(page, only_colours=width == WIDTHS[-1]) == [], width
         page.emulate_media(color_scheme="dark")
         assert violations(page, only_colours=True) == [], width
-        wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
-        assert not wide, width
+        assert not scrolls_sideways(page), width
 
 
 @pytest.mark.parametrize("view", VIEW_TITLES)
@@ -72,44 +71,11 @@ def test_every_view_is_small_and_loads_from_the_sandbox_only(
     """Every view loads at most 100 KB, from the sandbox only, and the console stays empty."""
     sandbox, paths = busy_project
     page = new_context().new_page()
-    hosts: set[str] = set()
-    console: list[str] = []
-    sizes: list[int] = []
-    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    page.on("console", lambda message: console.append(message.text))
-    page.on("pageerror", lambda error: console.append(str(error)))
-    page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
+    traffic = Traffic(page)
     page.goto(view_url(sandbox, paths[view]))
     expect(page.locator("#live")).to_have_text("live")
-    assert (hosts, console) == ({urlsplit(sandbox.url).netloc}, [])
-    assert sum(sizes) <= WIRE_BYTES_MAX
-
-
-@pytest.fixture
-def windows(new_context: NewContext) -> tuple[Page, Page]:
-    """Two windows of the same browser."""
-    context: BrowserContext = new_context(viewport={"width": 1500, "height": 1000})
-    return context.new_page(), context.new_page()
-
-
-def test_a_hosted_order_is_seen_live(watched: Sandbox, shop: Shop, windows: tuple[Page, Page]) -> None:
-    """While the customer pays in one window, the dashboard in another window shows each step."""
-    paying, watching = windows
-    shop.answer = lambda received: 204
-    watching.goto(view_url(watched, "orders/"))
-    expect(by_id(watching, "empty")).to_be_visible()
-    order = watched.place(merchant_order_id="shop-1", payment_methods=["wallet-web"])
-    expect(by_id(watching, f"order-{order['id']}")).to_contain_text("new")
-    watching.locator("#rows").get_by_role("link", name="shop-1").click()
-    paying.goto(address(order))
-    by_id(paying, "method-wallet-web").click()
-    expect(by_id(watching, "facts")).to_contain_text("wallet-web")
-    picture = watching.locator("#picture")
-    expect(picture).to_contain_text("opens the payment page")
-    by_id(paying, "pay").click()
-    expect(picture).to_contain_text("approved")
-    expect(picture).to_contain_text("204")
-    expect(by_id(watching, "status")).to_contain_text("completed")
+    assert (traffic.hosts, traffic.console) == ({urlsplit(sandbox.url).netloc}, [])
+    assert sum(traffic.sizes) <= WIRE_BYTES_MAX
 
 
 def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tuple[Page, Page]) -> None:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from payment_sandbox.web.docs.library import PAGE_NAMES
-from tests.support.browser import NewContext, violations
+from tests.support.browser import NewContext, Traffic, scrolls_sideways, violations
 from tests.support.driver import Sandbox
 
 WITH_ALL_COLOURS = ("quick-start", "languages", "mistakes", "fidelity")
@@ -27,26 +27,22 @@ def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name:
     if name in WITH_ALL_COLOURS:
         page.emulate_media(color_scheme="dark")
         assert violations(page, only_colours=True) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert not scrolls_sideways(page)
 
 
 @pytest.mark.parametrize("name", ALL_PAGES)
 def test_every_page_loads_from_the_sandbox_only(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
     """Every page loads from the sandbox only, and its content security policy blocks nothing."""
     page = new_context(viewport={"width": 1400, "height": 900}).new_page()
-    hosts: set[str] = set()
-    console: list[str] = []
-    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    page.on("console", lambda message: console.append(message.text))
+    traffic = Traffic(page)
     page.goto(f"{sandbox.url}/docs/{name}/")
     page.wait_for_load_state("load")
-    assert hosts == {urlsplit(sandbox.url).netloc}
-    assert console == []
+    assert (traffic.hosts, traffic.console) == ({urlsplit(sandbox.url).netloc}, [])
     overflowing = page.evaluate(
         "[...document.querySelectorAll('pre')].filter(b => b.scrollWidth > b.clientWidth).length"
     )
     assert overflowing == 0, "code must be wrapped"
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert not scrolls_sideways(page)
 
 
 def test_code_is_copied(sandbox: Sandbox, new_context: NewContext) -> None:

@@ -8,6 +8,9 @@ from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
 from tests.support.servers import make_server
 
+FONT_SIZES = """root => [...root.querySelectorAll('li, li *')].filter(each => each.innerText)
+    .map(each => parseFloat(getComputedStyle(each).fontSize))"""
+
 
 def test_input_and_open_sections_survive_live_updates(sandbox: Sandbox, page: Page) -> None:
     """A live update shows a new capture, and keeps focus, selection and input of the amount field."""
@@ -141,6 +144,7 @@ def test_a_phone_shows_the_story_as_a_list(watched: Sandbox, new_context: NewCon
     story = by_id(phone, "story")
     expect(story).to_contain_text("captures · €999.00")
     expect(story).to_contain_text("409 · €999.00 is too much: €20.00 are left to capture")
+    assert min(story.evaluate(FONT_SIZES)) >= 11, "text is readable"
     story.get_by_text("captures · €999.00").click()
     expect(phone.locator("#dialog")).to_contain_text("captures/amount")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390

@@ -50,10 +50,10 @@ def width_of(page: Page, url: str) -> int:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_page_of_the_dashboard_scrolls_sideways(
+def test_no_page_scrolls_sideways(
     longest: tuple[Sandbox, dict[str, Any]], new_context: NewContext, width: int
 ) -> None:
-    """No page is wider than the window, rows stay low, and the amount is shown in full."""
+    """No page of dashboard or payment is wider than the window; rows stay low, the amount is shown in full."""
     sandbox, order = longest
     page = new_context(viewport={"width": width, "height": 900}).new_page()
     entries = [entry["id"] for entry in sandbox.get("/control/journal/").json()["items"]]
@@ -69,15 +69,6 @@ def test_no_page_of_the_dashboard_scrolls_sideways(
         page.goto(view_url(sandbox, f"{view}/"))
         heights = page.locator("#rows tbody tr").evaluate_all("rows => rows.map(row => row.offsetHeight)")
         assert max(heights) < row_height_max, view
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_payment_page_scrolls_sideways(
-    longest: tuple[Sandbox, dict[str, Any]], new_context: NewContext, width: int
-) -> None:
-    """The choice of methods, a card's page and the result fit the window."""
-    sandbox, order = longest
-    page = new_context(viewport={"width": width, "height": 900}).new_page()
     values = {"merchant_order_id": WORD, "description": WORD, "amount": AMOUNT_CENTS_MAX}
     for url in (
         address(sandbox.place(**values)),

@@ -6,8 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from payment_sandbox.methods import ALL_METHODS
-from tests.support.browser import NewContext, address, by_id, placed, press
+from tests.support.browser import NewContext, address, by_id, placed
 from tests.support.codes import read_code
 from tests.support.driver import Sandbox
 from tests.support.payer import WITH_PAGE
@@ -21,25 +20,6 @@ def expect_return_to_shop(page: Page, order: dict[str, Any]) -> None:
     query = parse_qs(returned.query)
     assert query == {"basket": ["7"], "order_id": [order["id"]], "project_id": [order["project_id"]]}
     assert returned.fragment == "top"
-
-
-@pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
-def test_a_customer_chooses_on_the_order_page(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
-    """A customer chooses a method on the order's page, and pays with it."""
-    order = placed(live, None, shop)
-    page.goto(address(order))
-    by_id(page, f"method-{method}").click()
-    # wait for the next page, because the link back to the shop is on both pages
-    by_id(page, f"method-{method}").wait_for(state="detached")
-    if (
-        press(page, "issuer-SBXANL2A", "sandbox-credit", "back-to-shop", "scan-open", "pay")
-        == "issuer-SBXANL2A"
-    ):
-        press(page, "pay")
-    elif by_id(page, "pay").count() and "/scan/" in page.url:
-        by_id(page, "pay").click()
-    expect_return_to_shop(page, order)
-    assert live.read(order)["status"] in ("completed", "accepted")
 
 
 def test_a_waiting_page_moves_on_by_itself(

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import Activity, text_formatter
+from payment_sandbox.cli.activity import Activity, ActivityLine, text_formatter
 from payment_sandbox.cli.main import main
 from payment_sandbox.serving.server import Server
 from tests.support.commands import Serve, started
@@ -78,6 +78,19 @@ class PrintedLines:
         return [line[TIME:] for line in self.text.splitlines()]
 
 
+@contextmanager
+def printing(
+    printed: PrintedLines, line_format: Callable[[ActivityLine], str] | None = None, **options: Any
+) -> Iterator[Server]:
+    """Run a server that prints its activity in a format, by default as text."""
+    chosen = line_format or text_formatter(is_coloured=False)
+    with (
+        Activity(chosen, write=printed.write) as activity,
+        make_server(observer=activity, **options) as server,
+    ):
+        yield server
+
+
 @pytest.fixture
 def printed() -> PrintedLines:
     """An empty collection of lines."""
@@ -87,11 +100,8 @@ def printed() -> PrintedLines:
 @pytest.fixture
 def printing_server(printed: PrintedLines) -> Iterator[Server]:
     """A separate server that prints its activity."""
-    activity = Activity(text_formatter(is_coloured=False), write=printed.write)
-    activity.start()
-    with make_server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:
+    with printing(printed, seed=1, clock="frozen@2026-03-01T12:00:00Z") as server:
         yield server
-    activity.stop()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import requests
 
 from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.serving.server import Server
-from tests.cli.conftest import PrintedLines
+from tests.cli.conftest import PrintedLines, printing
 from tests.cli.test_serve import url_in
 from tests.support.commands import Serve
 from tests.support.driver import Sandbox, card
@@ -111,13 +111,10 @@ def test_requests_that_belong_to_no_project_are_printed(
 
 def test_a_wrong_control_token_is_printed(printed: PrintedLines) -> None:
     """A request with a wrong control token is printed."""
-    activity = Activity(text_formatter(is_coloured=False), write=printed.write)
-    activity.start()
-    with make_server(observer=activity, control_token="secret") as server:
+    with printing(printed, control_token="secret") as server:
         wrong = {"Authorization": "Bearer guess"}
         requests.get(f"{server.url}/control/projects/", headers=wrong)
         printed.wait_for("GET /control/projects/  401")
-    activity.stop()
 
 
 def test_other_projects_are_named(printing_server: Server, printed: PrintedLines) -> None:
@@ -129,17 +126,20 @@ def test_other_projects_are_named(printing_server: Server, printed: PrintedLines
 
 
 def test_lines_for_programs(printed: PrintedLines) -> None:
-    """Each JSON line contains the fields and the message; secrets are masked."""
-    activity = Activity(format_json, write=printed.write)
-    activity.start()
-    with make_server(observer=activity) as server:
-        requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY)
-        printed.wait_for("/v1/")
-    activity.stop()
-    (line,) = map(json.loads, printed.text.splitlines())
-    assert (line["kind"], line["method"], line["status"], line["level"]) == ("request", "GET", 404, "info")
+    """Each JSON line contains the fields and the message; it is valid whatever is masked."""
+    with printing(printed, format_json) as server:
+        for path in ("/v1/4111111111111111/", "/v1/cvc:123/", "/v1/cvc%22:%22123%22/"):
+            requests.get(f"{server.url}{path}", auth=KEY)
+        requests.get(f"{server.url}/v1/cvc%22:%22123%22/")
+        printed.wait_for("refused")
+    lines = sorted(
+        map(json.loads, printed.text.splitlines()), key=lambda line: bool(line["kind"] != "request")
+    )
+    assert [line["status"] for line in lines] == [404] * 4
+    assert (lines[0]["kind"], lines[0]["method"], lines[0]["level"]) == ("request", "GET", "info")
+    assert f"GET {lines[0]['path']}  404  {lines[0]['error']}" in lines[0]["message"]
     assert "4111111111111111" not in printed.text
-    assert f"GET {line['path']}  404  {line['error']}" in line["message"]
+    assert not any("123" in line["path"] or "123" in line["message"] for line in lines)
 
 
 def test_colours_are_for_terminals() -> None:

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from jsonschema import Draft7Validator
 
 from payment_sandbox.cli.annotations import Annotation, format_findings
 from tests.support.commands import run
@@ -36,43 +35,14 @@ def test_sarif(review_command: list[str]) -> None:
     """The document contains the texts of the rules and is reproducible."""
     result = run(*review_command, "--format", "sarif")
     document = json.loads(result.stdout)
-    Draft7Validator(SHAPE).validate(document)
+    assert document["version"] == "2.1.0"
     (review_run,) = document["runs"]
     ids = [rule["id"] for rule in review_run["tool"]["driver"]["rules"]]
     assert {each["ruleId"] for each in review_run["results"]} == set(ids)
     assert "ORD-07" in ids
+    assert all(each["message"]["text"] for each in review_run["results"])
+    assert {each["level"] for each in review_run["results"]} <= {"error", "note"}
     assert run(*review_command, "--format", "sarif").stdout == result.stdout
-
-
-TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
-SHAPE = {
-    "type": "object",
-    "required": ["version", "runs"],
-    "properties": {
-        "version": {"const": "2.1.0"},
-        "runs": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["tool", "results"],
-                "properties": {
-                    "tool": {"type": "object", "required": ["driver"]},
-                    "results": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["message", "ruleId"],
-                            "properties": {
-                                "level": {"enum": ["none", "note", "warning", "error"]},
-                                "message": TEXT,
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
 
 
 def test_json_and_text(review_command: list[str]) -> None:

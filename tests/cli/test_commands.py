@@ -1,16 +1,14 @@
 """Help, checks and completion, and one-line messages for mistakes."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from payment_sandbox.version import __version__
-from tests.support.commands import command, run
+from tests.support.commands import command, run, run_program
 
 
 def test_help_and_version() -> None:
@@ -74,6 +72,18 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
         (["serve", "--allow-host", ""], "--allow-host"),
         (["serve", "--public-url", "http://pay.example:99999"], "--public-url"),
         (["completion"], "bash, zsh, fish"),
+        (["serve", "--webhook-url", "localhost:3000"], "--webhook-url: "),
+        (["serve", "--webhook-url", "ftp://shop.test/"], "http://localhost:3000/webhook"),
+        (["serve", "--webhook-url", "http://"], "http://localhost:3000/webhook"),
+        (["serve", "--webhook-url", "http://shop.test:99999/"], "http://localhost:3000/webhook"),
+        (["serve", "--tls", "--tls-cert", "x.pem"], "use one of the two"),
+        (["serve", "--tls-key", "x.pem"], "--tls-key needs --tls-cert"),
+        (["serve", "--tls-cert", "no-such.pem"], "--tls-cert: there is no file no-such.pem"),
+        (["serve", "--webhook-ca", "no-such.pem"], "--webhook-ca: there is no file no-such.pem"),
+        (["serve", "--stand-in-for", "https://x.example"], "not a host name such as api.provider.example"),
+        (["serve", "--stand-in-for", "localhost"], "not a host name such as api.provider.example"),
+        (["serve", "--stand-in-for", "a b"], "'a b' is not a host name such as api.provider.example"),
+        (["serve", "--stand-in-for", ""], "'' is not a host name such as api.provider.example"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(
@@ -104,30 +114,19 @@ def test_without_a_command_there_is_help() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_a_full_disk_is_one_clear_line() -> None:
     """A full disk prints one line and exits with code 2."""
-    with open("/dev/full", "w") as full:
-        result = subprocess.run(
-            [sys.executable, "-m", "payment_sandbox", "schema"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert (result.returncode, result.stderr) == (
-        2,
-        "payment-sandbox: cannot write: No space left on device\n",
-    )
+    result = run_program(["sh", "-c", 'exec "$@" > /dev/full', "sh", *command("schema")])
+    assert result.returncode == 2
+    assert result.stderr == "payment-sandbox: cannot write: No space left on device\n"
 
 
-def completions(*words: str) -> list[str]:
+def completions(*words: str, **more: str) -> list[str]:
     """Return the shell's completions of the last word."""
     environment = {
-        **os.environ,
         "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(["payment-sandbox", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    result = subprocess.run(command(), env=environment, capture_output=True, text=True, check=False)
-    return [line.partition(",")[2] for line in result.stdout.splitlines()]
+    return [line.partition(",")[2] for line in run(**environment, **more).stdout.splitlines()]
 
 
 def test_a_shell_completes_commands_options_and_scenarios() -> None:

@@ -15,6 +15,7 @@ from payment_sandbox.cli.main import commands
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS
+from tests.cli.test_commands import completions
 from tests.support.commands import run
 
 START = "Example: payment-sandbox "
@@ -100,14 +101,6 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
     assert json.loads(result.stdout) is not None
 
 
-def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> None:
-    """Address and key are accepted before the subcommand."""
-    environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
-    result = run("clock", "--key", "no-such-key", "freeze", **environment)
-    assert result.returncode == 2
-    assert "no project has this API key" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -145,6 +138,14 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
         ("orders --url no-such.invalid", "the host name no-such.invalid cannot be resolved"),
         ("orders --ordr", "No such option"),
         ("projects --key wrong delete --yes", "no project has this API key"),
+        ("projects prune --unused-for soon", "unused_for"),
+        ("act nothing customer pay", "no order begins with 'nothing'"),
+        ("act last shop pay", "shop"),
+        ("clock --to 2001-01-01T00:00:00Z", "is in the past"),
+        ("clock --key no-such-key freeze", "no project has this API key"),
+        ("scenario no-such", "not a known scenario"),
+        ("health http://127.0.0.1:9", "no sandbox answers at http://127.0.0.1:9"),
+        ("listen --key wrong --forward-to http://127.0.0.1:9/", "401: no project has this API key"),
     ],
 )
 def test_wrong_words_get_one_line_that_helps(
@@ -227,13 +228,7 @@ def test_wait_prints_the_actual_status(client: SandboxClient) -> None:
 
 def test_orders_complete_in_the_shell(client: SandboxClient) -> None:
     """Orders are completed from the running server; without one, there are no completions."""
-    environment = {
-        "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
-        "COMP_WORDS": "payment-sandbox order ",
-        "COMP_CWORD": "2",
-    }
     server = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
-    assert client.orders()[0]["id"] in run(**environment, **server).stdout
-    assert run(**environment, SANDBOX_URL="http://127.0.0.1:9").stdout.strip() == ""
-    environment |= {"COMP_WORDS": "payment-sandbox trigger ref", "COMP_CWORD": "2"}
-    assert "refund-part" in run(**environment).stdout
+    assert client.orders()[0]["id"] in completions("order", "", **server)
+    assert not any(completions("order", "", SANDBOX_URL="http://127.0.0.1:9"))
+    assert "refund-part" in completions("trigger", "ref")

@@ -1,7 +1,6 @@
 """Ctrl-C ends a command at any moment without a traceback, even while it is loading."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from tests.support.commands import run_program, run_python
+from tests.support.tools import require
 
 INTERRUPTED_AT_AN_IMPORT = """
 import os
@@ -100,13 +102,8 @@ sys.addaudithook(on_event)
 def test_the_package_itself_can_be_interrupted(program: tuple[str, ...], tmp_path: Path) -> None:
     """The first slow import of the package can be interrupted."""
     (tmp_path / "sitecustomize.py").write_text(AS_SOON_AS_IT_CAN)
-    result = subprocess.run(
-        [*program, "serve", "--port", "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
-    )
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    result = run_program([*program, "serve", "--port", "0"], PYTHONPATH=path)
     assert (result.returncode, result.stderr) == (KILLED_BY_SIGINT, "")
 
 
@@ -128,41 +125,25 @@ assert requests[0].wait() and requests[0].wait(0)
 
 def test_a_signal_may_request_the_stop_while_the_server_waits_for_it() -> None:
     """The handler interrupts the wait at every point without a deadlock."""
-    subprocess.run([sys.executable, "-c", MANY_SIGNALS], check=True)
+    assert run_python(MANY_SIGNALS).returncode == 0
 
 
-def _can_make_processes_of_number_one() -> bool:
-    unshare = shutil.which("unshare")
-    if unshare is None:
-        return False
-    command = [unshare, "--pid", "--fork", "--kill-child", "true"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+AS_NUMBER_ONE = ("unshare", "--pid", "--fork", "--kill-child")
 
 
-@pytest.mark.skipif(not _can_make_processes_of_number_one(), reason="needs the right to make PID namespaces")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("moment", [1, 60, 500])
 def test_the_first_process_of_a_container_ends_on_a_signal_while_it_loads(
     number: int, moment: int, tmp_path: Path
 ) -> None:
     """The system drops signals that process 1 does not handle, so the command handles them at once."""
+    require("util-linux")
+    if run_program([*AS_NUMBER_ONE, "true"]).returncode != 0:
+        pytest.skip("needs the right to make PID namespaces")
     program = INTERRUPTED_AT_AN_IMPORT.replace("os.getpid(), signal.SIGINT", f"os.getpid(), {int(number)}")
-    command = [
-        sys.executable,
-        "-c",
-        program,
-        str(tmp_path / "interrupted"),
-        str(moment),
-        "serve",
-        "--port",
-        "0",
-    ]
-    result = subprocess.run(
-        ["unshare", "--pid", "--fork", "--kill-child", *command],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    only_one = str(tmp_path / "interrupted")
+    serve = [sys.executable, "-c", program, only_one, str(moment), "serve", "--port", "0"]
+    result = run_program([*AS_NUMBER_ONE, *serve])
     assert result.returncode in (0, 128 + number)
     assert result.stderr == ""
     assert moment > 100 or result.returncode != 0, "it ends before it serves"

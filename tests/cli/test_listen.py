@@ -10,7 +10,7 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
-from tests.support.commands import command, started
+from tests.support.commands import started
 from tests.support.driver import Sandbox
 from tests.support.shop import Shop
 
@@ -61,11 +61,3 @@ def test_programs_get_json(listen: Listen, client: SandboxClient, shop: Shop) ->
         1,
         None,
     )
-
-
-def test_a_wrong_key_is_one_clear_line(sandbox: Sandbox) -> None:
-    """A wrong key is not retried."""
-    options = ["--url", sandbox.url, "--key", "wrong", "--forward-to", "http://127.0.0.1:9/"]
-    result = subprocess.run(command("listen", *options), capture_output=True, text=True, check=False)
-    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
-    assert "401: no project has this API key" in result.stderr

@@ -1,20 +1,18 @@
 """The command ``serve``: its address, its output and its end."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
 
 from payment_sandbox.version import __version__
-from tests.support.commands import Serve, command, run
+from tests.support.commands import Serve, command, run, run_program, run_python
+from tests.support.tools import require
 
 
 def url_in(first_line: str) -> str:
@@ -24,11 +22,12 @@ def url_in(first_line: str) -> str:
 
 def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
     """The printed curl command works."""
+    require("curl")
     process, first_line = serve()
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(3)]
     assert "sandbox-key" in first_line
-    result = subprocess.run(["bash", "-c", "".join(lines)], capture_output=True, text=True, check=True)
+    result = run_program(["bash", "-c", "".join(lines)])
     assert json.loads(result.stdout)["status"] == "new"
 
 
@@ -120,28 +119,13 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
     assert requests.post(path, headers={"Authorization": f"Bearer {token}"}).status_code == 201
 
 
-def test_a_taken_port_is_one_clear_line() -> None:
-    """The message names the port."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = str(taken.getsockname()[1])
-        result = run("serve", "--port", port)
-    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
-    assert port in result.stderr
-
-
 def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at startup."""
-    late_modules = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
-    script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
-    environment: dict[str, Any] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
+    late_modules = (
+        "requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
     )
-    assert result.stdout.strip() == "[]"
+    script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
+    assert run_python(script).stdout.strip() == "[]"
 
 
 def test_scenarios_of_a_folder_are_served(serve: Serve, tmp_path: Path) -> None:
@@ -162,24 +146,6 @@ def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
     assert "bad.yaml:3:1: rules must be a list" in result.stderr
     unknown = run("serve", "--port", "0", "--scenario", "no-such")
     assert (unknown.returncode, "'no-such' is not a known scenario" in unknown.stderr) == (2, True)
-
-
-def test_a_killed_server_restarts_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
-    """Acknowledged orders are restored, and due entries run."""
-    state = str(tmp_path / "state.db")
-    process, first_line = serve("--state", state, "--clock", "frozen@2027-01-01T00:00:00Z")
-    body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-    key = ("sandbox-key", "")
-    order = requests.post(f"{url_in(first_line)}/v1/orders/", json=body, auth=key).json()
-    process.kill()
-    process.wait()
-    _, restarted_line = serve("--state", state)
-    url = f"{url_in(restarted_line)}/v1/orders/{order['id']}/"
-    assert requests.get(url, auth=key).json()["status"] == "new"
-    by = {"by": "PT30M"}
-    advanced = requests.post(f"{url_in(restarted_line)}/control/clock/advance/", json=by, auth=key).json()
-    assert advanced["from"].startswith("2027-01-01T00:00:00")
-    assert requests.get(url, auth=key).json()["status"] == "expired"
 
 
 def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:

@@ -121,17 +121,6 @@ def test_events_of_an_order_are_listed(client: SandboxClient, shop: Shop) -> Non
     assert client.health()["status"] == "ok", "a closed client opens a new connection"
 
 
-def test_a_snapshot_is_restored(client: SandboxClient) -> None:
-    """A snapshot restores the orders that a reset has deleted."""
-    order_id = place_order(client)
-    state = client.snapshot()
-    client.reset()
-    with pytest.raises(SandboxError, match="404"):
-        client.order(order_id)
-    client.restore(state)
-    assert client.order(order_id)["status"] == "new"
-
-
 def test_another_server_raises_an_error(shop: Shop) -> None:
     """A response from another kind of server raises a SandboxError."""
     shop.answer = lambda received: 500

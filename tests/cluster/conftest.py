@@ -14,6 +14,7 @@ from payment_sandbox_company.cluster import ClusterRegistry
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
 from tests.support.servers import make_server
+from tests.support.state_files import reconnect
 
 
 @dataclass
@@ -44,9 +45,8 @@ class Company:
 
     def client_at(self, server: Server, sandbox: Sandbox) -> Sandbox:
         """Return a client of the same project at this server."""
-        client = object.__new__(Sandbox)
-        client.__dict__.update(sandbox.__dict__)
-        client.server, client.url, client.http = server, server.local_url, requests.Session()
+        client = reconnect(sandbox, server)
+        client.url, client.http = server.local_url, requests.Session()
         client.http.trust_env = False
         return client
 

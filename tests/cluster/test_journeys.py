@@ -19,7 +19,7 @@ def test_every_journey_passes_with_two_servers(postgresql: Postgres) -> None:
         env={**os.environ, "SANDBOX_TEST_STATE": postgresql.new_database(), "SANDBOX_TEST_SERVERS": "2"},
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=600,
         check=False,
     )
     assert completed.returncode == 0, completed.stdout[-3000:]

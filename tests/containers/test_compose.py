@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.support.commands import command
-from tests.support.documentation import ROOT, environment
+from tests.support.documentation import ROOT, run_command
 from tests.support.tools import require
 
 COMPOSE: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
@@ -54,9 +53,9 @@ def _default_of(value: str) -> str:
 
 def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
     """Browser and shop reach the sandbox under different names, and its webhooks reach the shop."""
-    if os.geteuid() != 0 or subprocess.run([*NETWORK, "true"], capture_output=True, check=False).returncode:
+    require("php-cli", "iproute2", "curl", "chromium", "util-linux")
+    if os.geteuid() != 0 or run_command([*NETWORK, "true"], tmp_path).returncode:
         pytest.skip("needs root to create a network namespace")
-    require("php-cli", "iproute2", "curl", "chromium")
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in ADDRESSES.items()))
     shop_folder = SERVICES["shop"]["volumes"][0].partition(":")[0]
@@ -71,15 +70,8 @@ def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
         shop=with_environment(php, tmp_path, SERVICES["shop"]["environment"]),
         customer=shlex.join(["env", "-C", str(ROOT), *customer]),
     )
-    completed = subprocess.run(
-        [*NETWORK, "bash", "-c", script],
-        cwd=tmp_path,
-        env=environment(HOME=str(tmp_path)),
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
+    in_network = [*NETWORK, "bash", "-c", script]
+    completed = run_command(in_network, tmp_path, 150, HOME=str(tmp_path))
     logs = "".join(file.read_text() for file in tmp_path.glob("*.log"))
     assert completed.returncode == 0, f"{completed.stderr[-2000:]}\n{logs[-3000:]}"
     assert completed.stdout.splitlines()[-3:] == [

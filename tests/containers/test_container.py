@@ -14,6 +14,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
+from tests.support.commands import run_program
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 from tests.support.tools import require, unavailable
@@ -31,24 +32,15 @@ class Builder(NamedTuple):
 
     def run(self, *arguments: str) -> str:
         """Run buildah, and return its output."""
-        completed = subprocess.run(
-            self.command(*arguments), capture_output=True, text=True, timeout=400, check=False
-        )
+        completed = run_program(self.command(*arguments), None, 400)
         assert completed.returncode == 0, completed.stdout[-2000:] + completed.stderr[-2000:]
         return completed.stdout.strip()
 
     def command(self, *arguments: str) -> list[str]:
         """Return a command of buildah, which needs neither a daemon nor namespaces."""
         storage_options = ["--root", str(self.storage / "root"), "--runroot", str(self.storage / "run")]
-        return [
-            "env",
-            "BUILDAH_ISOLATION=chroot",
-            "buildah",
-            "--storage-driver",
-            "vfs",
-            *storage_options,
-            *arguments,
-        ]
+        program = ["env", "BUILDAH_ISOLATION=chroot", "buildah", "--storage-driver", "vfs"]
+        return [*program, *storage_options, *arguments]
 
 
 @pytest.fixture
@@ -61,15 +53,13 @@ def builder(tmp_path: Path) -> Builder:
     base = image_builder.storage / "base"
     packages = "--include=python3,python3-venv,ca-certificates"
     bootstrap = ["debootstrap", "--variant=minbase", packages, "bookworm", str(base)]
-    completed = subprocess.run(bootstrap, capture_output=True, text=True, timeout=400, check=False)
+    completed = run_program(bootstrap, None, 400)
     if completed.returncode != 0:
         unavailable(f"the base image cannot be built: {completed.stdout[-200:]}")
     container = image_builder.run("from", "scratch")
     image_builder.run("copy", "--quiet", container, str(base), "/")
     image_builder.run("commit", "--quiet", container, BASE)
-    trial = subprocess.run(
-        image_builder.command("run", container, "--", "true"), capture_output=True, text=True, check=False
-    )
+    trial = run_program(image_builder.command("run", container, "--", "true"))
     if trial.returncode != 0:
         pytest.skip(f"containers cannot run: {trial.stderr[-200:]}")
     volumes = [f"--volume={path}:{path}:ro" for path in HOST_PATHS if Path(path).exists()]

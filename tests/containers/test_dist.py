@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from tests.dist import build, index_files
+from tests.support.commands import run_program
 from tests.support.documentation import environment
 from tests.support.tools import unavailable
 
@@ -41,7 +42,7 @@ def pythons() -> list[str]:
 
 def _works(python: str) -> bool:
     check = "import sys; sys.exit(sys.version_info < (3, 11))"
-    return subprocess.run([python, "-c", check], capture_output=True, check=False, timeout=20).returncode == 0
+    return run_program([python, "-c", check], None, 20).returncode == 0
 
 
 def check_serving(python: str, single: Path, tmp_path: Path) -> None:

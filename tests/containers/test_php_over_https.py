@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from tests.support.commands import command
+from tests.support.commands import command, run_program
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 from tests.support.tools import require
@@ -71,15 +71,8 @@ def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: b
     home.mkdir()
     if is_trusted:
         trust(addresses["ca_file"], home)
-    purchase = subprocess.run(
-        [sys.executable, "-m", "tests.containers.customer", f"http://127.0.0.1:{port}/"],
-        cwd=ROOT,
-        env={**os.environ, "HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    buy = (sys.executable, "-m", "tests.containers.customer", f"http://127.0.0.1:{port}/")
+    purchase = run_program(buy, ROOT, 120, HOME=str(home))
     sandbox = SandboxClient(addresses["listening"], "sandbox-key")
     (order,) = sandbox.orders()
     sandbox.close()

@@ -10,17 +10,11 @@ from typing import Any, Final, NamedTuple
 from werkzeug.exceptions import NotFound
 from werkzeug.test import Client, TestResponse
 
-from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.clock import ClockStart, RealTime
-from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import NoServices
-from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.app import SandboxApp, make_app
 from payment_sandbox.web.routes import JSON, described_routes
+from tests.support.projects import made_registry
 
 START_TIME: Final = "frozen@2027-01-01T12:00:00Z"
 ITEMS_SHOWN_MAX: Final = 2  # items of a list, to keep examples short
@@ -165,8 +159,7 @@ def record_examples() -> Shop:
     moment = ClockStart.parse(START_TIME).at
     assert moment is not None, "the start time must be frozen"
     services = NoServices(RealTime(lambda: moment, lambda: 0.0))
-    catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
-    registry = Registry(services, MemoryStorage(), catalogue, ids=Ids(1), clock=START_TIME)
+    registry = made_registry(1, START_TIME, services)
     _, api_key = registry.create({"name": "Sock shop"})
     shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
     shop.call("PUT", "/control/state/", shop.call("GET", "/control/state/"))

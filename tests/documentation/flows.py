@@ -6,21 +6,15 @@ from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import ClockStart, RealTime
-from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import NoServices
-from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.pictures import draw_sequence, svg
 from tests.documentation.examples import LINES, START_TIME, Shop
+from tests.support.projects import made_registry
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch
@@ -66,10 +60,7 @@ class Flow:
         assert start is not None, "the start time must be frozen"
         ticks = count()
         real = RealTime(lambda: start + timedelta(milliseconds=next(ticks)), lambda: 0.0)
-        catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
-        registry = Registry(
-            SimulatedShop(real, self._read), MemoryStorage(), catalogue, ids=Ids(1), clock=START_TIME
-        )
+        registry = made_registry(1, START_TIME, SimulatedShop(real, self._read))
         self.project, api_key = registry.create({"webhook_url": WEBHOOK_URL, **settings})
         self.shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
 

@@ -13,7 +13,7 @@ from payment_sandbox.version import __version__
 from tests.dist import distributions
 from tests.requirements import PROJECTS, declared, name_of
 from tests.support.blocks import Block
-from tests.support.documentation import environment, of, run_command
+from tests.support.documentation import of, run_command
 from tests.support.environments import environment_with, made_once
 from tests.support.packages import ROOT, WINGS
 
@@ -128,15 +128,8 @@ def test_pages_say_what_they_need_and_sockets_work(base: Path, tmp_path: Path) -
 
 def run_tests(programs: Path, folder: Path, folders: list[str], *options: str, path: str) -> None:
     """Run the tests of some folders with the programs of an environment."""
-    result = subprocess.run(
-        [programs / "python", "-m", "pytest", "-q", "-n", "2", *options, *folders],
-        cwd=folder,
-        env=environment(PYTHONPATH=path),
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
+    command = [str(programs / "python"), "-m", "pytest", "-q", "-n", "2", *options, *folders]
+    result = run_command(command, folder, 800, PYTHONPATH=path)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 

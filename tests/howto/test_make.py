@@ -9,7 +9,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.requirements import name_of, requirements
+from tests.support.commands import run_program
 from tests.support.documentation import ROOT
+from tests.support.tools import require
 
 OLD_PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 1
@@ -32,18 +34,13 @@ def make_run(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
     program = folder / "python"
     program.write_text(python)
     program.chmod(0o755)
-    return subprocess.run(
-        ["make", "run", f"PYTHON={program}", "PORT=8099"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_program(["make", "run", f"PYTHON={program}", "PORT=8099"], folder)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the files that make reads."""
+    require("make")
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path

@@ -11,9 +11,8 @@ from typing import Final
 
 import pytest
 
-from payment_sandbox.version import __version__
-from tests.support.documentation import BIN, environment
-from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, install_from_npm
+from tests.support.documentation import BIN, run_command
+from tests.support.languages import copied, install_from_npm
 from tests.support.servers import make_server
 from tests.support.tools import require
 
@@ -77,15 +76,7 @@ def run_program(language: str, tmp_path: Path) -> RunProgram:
         for name, text in (others or {}).items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
-        result = subprocess.run(
-            command,
-            cwd=folder,
-            env={**environment(), "PATH": str(programs), **variables},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        result = run_command(command, folder, 60, PATH=str(programs), **variables)
         assert result.returncode == 0, result.stderr
         assert result.stdout.count("\n") == 1, "one line"
         return result.stdout
@@ -132,12 +123,6 @@ def test_the_first_available_command_starts_the_sandbox(run_program: RunProgram)
     assert run_program(spaced, SANDBOX_COMMAND="'with a space'").startswith("created at http://")
 
 
-def test_the_packages_have_the_version_of_the_sandbox() -> None:
-    """The packages and the sandbox are published together."""
-    for folder, name in ((NODE_PACKAGE, "package.json"), (PHP_PACKAGE, "composer.json")):
-        assert json.loads((folder / name).read_text())["version"] == __version__
-
-
 RUNNERS: Final = {"vitest": "4.1.12", "jest": "30.5.2"}
 TYPES: Final = {"typescript": "5.9.3", "@types/node": "20"}
 IN_COMMONJS: Final = """
@@ -162,15 +147,8 @@ test("a paid order is shipped", sandboxed(async (sandbox) => {
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a program of the project."""
-    return subprocess.run(
-        ["npx", "--no-install", *command.split()],
-        cwd=folder,
-        env=environment(CI="true", NO_COLOR="1"),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    program = ["npx", "--no-install", *command.split()]
+    return run_command(program, folder, 120, CI="true", NO_COLOR="1")
 
 
 @pytest.mark.prove
@@ -289,10 +267,7 @@ def test_both_kinds_of_handlers_get_webhooks_and_report_errors(tmp_path: Path) -
     require("nodejs")
     folder = copied("node", tmp_path)
     (folder / "handlers.test.mjs").write_text(FETCHING)
-    result = subprocess.run(
-        ["node", "--test", "handlers.test.mjs"], cwd=folder, env=environment(), capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    result = run_command(["node", "--test", "handlers.test.mjs"], folder, 60)
     assert "# pass 1" in result.stdout, result.stdout + result.stderr
 
 
@@ -323,10 +298,7 @@ def test_a_handler_in_php_may_call_and_throw(tmp_path: Path) -> None:
     require("php-cli", "php-curl", "composer")
     folder = copied("php", tmp_path)
     (folder / "handler.php").write_text(IN_PHP)
-    result = subprocess.run(
-        ["php", "handler.php"], cwd=folder, env=environment(), capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
+    result = run_command(["php", "handler.php"], folder, 60)
     seen, status, kind, report = json.loads(result.stdout)
     assert (seen, status, kind) == (["completed", "completed"], 409, "ActionNotPossible")
     assert "500 · LogicException: no stock" in report

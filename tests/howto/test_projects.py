@@ -10,6 +10,7 @@ import pytest
 from payment_sandbox.web.docs.library import read_source
 from tests.requirements import declared, name_of
 from tests.support.blocks import blocks
+from tests.support.commands import run_program
 from tests.support.documentation import ROOT, run_command
 from tests.support.environments import cached, install_wheels, made_once
 from tests.support.tools import unavailable
@@ -59,7 +60,7 @@ def environment_of(project: str, versions: dict[str, str]) -> Path:
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
         command = [*pip, "--disable-pip-version-check", *required, *needed]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+        result = run_program(command, None, 280)
         if any(words in result.stderr for words in OFFLINE):
             unavailable(f"the packages of this environment cannot be fetched: {result.stderr[-2000:]}")
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]

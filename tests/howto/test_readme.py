@@ -20,6 +20,7 @@ from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.server import Server
 from tests.howto.test_projects import OFFLINE
 from tests.requirements import PROJECTS, declared
+from tests.support.commands import run_program
 from tests.support.documentation import BIN, README, ROOT, run_command
 from tests.support.servers import make_server
 from tests.support.tools import require, unavailable
@@ -41,9 +42,8 @@ def paste(server: Server, *blocks: str) -> str:
     """Run blocks in one shell, in the checkout."""
     require("curl")
     script = "\n".join(blocks).replace("http://127.0.0.1:8080", server.url)
-    result = subprocess.run(
-        ["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
+    result = run_program(["bash", "-euc", script], ROOT, 60)
+    assert result.returncode == 0, result.stderr
     return result.stdout
 
 
@@ -71,13 +71,8 @@ def test_its_example_passes_its_own_rehearsal(tmp_path: Path) -> None:
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh clone: the files under version control, and nothing that was installed or built."""
     folder = tmp_path_factory.mktemp("clone") / "payment-sandbox"
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
+    list_files = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, run_program(list_files, ROOT).stdout.split("\0")):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
@@ -86,17 +81,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     """Run a script in a folder without this environment's programs."""
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    path = os.pathsep.join(each for each in inherited["PATH"].split(os.pathsep) if each != str(BIN))
-    return subprocess.run(
-        ["bash", "-euc", script],
-        cwd=folder,
-        env={**inherited, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    path = os.pathsep.join(each for each in os.environ["PATH"].split(os.pathsep) if each != str(BIN))
+    return run_program(["bash", "-euc", script], folder, 600, PATH=path)
 
 
 def succeed(folder: Path, script: str) -> str:
@@ -123,6 +109,7 @@ curl -sf $SANDBOX_URL/ > answer
 @pytest.mark.timeout(900)
 def test_every_command_works_in_a_fresh_clone(clone: Path, tmp_path: Path) -> None:
     """Each command runs as written; servers get a free port, and ``make test`` runs the tests of one folder."""
+    require("curl", "make", "git")
     make_run, *_, own_server, make_test = COMMANDS
     ready = 'make run PORT=0 ARGS="--ready-file run.json --stop-with-stdin"'
     assert make_run == "make run"

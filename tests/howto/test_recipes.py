@@ -68,15 +68,9 @@ def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
             if step.startswith(("pip install ", "pipx install ")):
                 assert INSTALLATION.fullmatch(step), step
                 continue
-            result = subprocess.run(
-                ["bash", "-euc", with_port(step, port)],
-                cwd=tmp_path,
-                env=environment(**{name: with_port(value, port) for name, value in job_variables.items()}),
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
+            variables = {name: with_port(value, port) for name, value in job_variables.items()}
+            script = ["bash", "-euc", with_port(step, port)]
+            result = run_command(script, tmp_path, 120, **variables)
             output = result.stdout[-3000:] + result.stderr[-1000:]
             if "-budget" in step:  # the shops of the pages have no time limits
                 assert result.returncode in (0, 1), output
@@ -106,15 +100,7 @@ def test_a_recipe_with_a_wrong_option_ends_at_once(number: int, tmp_path: Path) 
     if "jobs:" in text:
         job = YAML(typ="safe", pure=True).load(text)["jobs"]["test"]
         (text,) = (step["run"] for step in job["steps"] if "ready.json" in step.get("run", ""))
-    result = subprocess.run(
-        ["bash", "-c", text.replace("serve", "serve --colour")],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=25,
-        check=False,
-    )
+    result = run_command(["bash", "-c", text.replace("serve", "serve --colour")], tmp_path, 100)
     assert result.returncode == 1
     assert "No such option" in result.stdout
     assert "process" not in result.stdout + result.stderr
@@ -192,15 +178,9 @@ def test_it_runs_without_an_installation(start: str, tools: Path, wheels: list[P
     }
     if (Path.home() / ".config" / "pip").exists():  # the index that this machine uses
         shutil.copytree(Path.home() / ".config" / "pip", tmp_path / ".config" / "pip")
-    result = subprocess.run(
-        ["bash", "-euc", line.replace(" serve", " --version")],
-        cwd=tmp_path,
-        env=environment(PATH=f"{tools}:/usr/bin:/bin", UV_PYTHON=sys.executable, **variables),
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+    variables |= {"PATH": f"{tools}:/usr/bin:/bin", "UV_PYTHON": sys.executable}
+    script = ["bash", "-euc", line.replace(" serve", " --version")]
+    result = run_command(script, tmp_path, 280, **variables)
     assert "payment-sandbox, version " in result.stdout, result.stdout + result.stderr[-3000:]
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import blocks
-from tests.support.documentation import ROOT, environment
+from tests.support.documentation import ROOT, run_command
 from tests.support.environments import cached
 from tests.support.languages import PROJECTS, fetched
 from tests.support.tools import require
@@ -74,19 +73,12 @@ def packages(shop: str) -> Path:
 def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
     """A customer pays; the shop captures what it ships, refunds a part, and shows the refusal of more."""
     require("util-linux", "iproute2", "curl", *SHOPS[shop][0])
-    if os.geteuid() != 0 or subprocess.run([*NETWORK, "true"], capture_output=True, check=False).returncode:
+    if os.geteuid() != 0 or run_command([*NETWORK, "true"], tmp_path).returncode:
         pytest.skip("needs a network of its own, which only root may have")
     (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
     walk_command = [sys.executable, "-m", f"tests.howto.shops.{shop}", str(packages(shop))]
-    result = subprocess.run(
-        [*NETWORK, "bash", "-c", SCRIPT, "bash", *walk_command],
-        cwd=tmp_path,
-        env=environment(XDG_STATE_HOME=str(tmp_path / "state"), PYTHONPATH=str(ROOT)),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    script = [*NETWORK, "bash", "-c", SCRIPT, "bash", *walk_command]
+    result = run_command(script, tmp_path, 200, PYTHONPATH=str(ROOT))
     log = tmp_path / "shop.log"
     assert result.returncode == 0, (
         f"{result.stderr[-4000:]}\n{log.read_text()[-3000:] if log.exists() else ''}"

@@ -10,8 +10,8 @@ import pytest
 
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.web.docs.library import PAGE_NAMES
-from tests.support.blocks import Block
-from tests.support.documentation import ROOT, SHOP, of, run_command
+from tests.support.documentation import ROOT, SHOP, run_command
+from tests.support.tools import require
 
 pytestmark = pytest.mark.prove
 
@@ -45,14 +45,6 @@ def test_its_package_is_imported(installed: Path, tmp_path: Path) -> None:
     assert Path(result.stdout.strip()).is_relative_to(installed.parent), result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("block", of("python"))
-def test_pasted_examples_pass(installed: Path, block: Block, tmp_path: Path) -> None:
-    """The examples in the README and the documentation pass."""
-    (tmp_path / "test_pasted.py").write_text(block.text)
-    result = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
-
-
 def test_the_worked_example_passes(installed: Path, tmp_path: Path) -> None:
     """A copy of the worked example passes its tests."""
     shutil.copytree(SHOP, tmp_path / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
@@ -77,6 +69,7 @@ curl -sf -u sandbox-key: $URL/control/fidelity/
 
 def test_its_server_serves_all_of_it(installed: Path, tmp_path: Path) -> None:
     """The server has the documentation, translated pages, a ready-made scenario, and the ledger."""
+    require("curl")
     result = run(installed, SERVED, tmp_path)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     assert all(rule["tests"] for rule in json.loads(result.stdout.splitlines()[-1])["items"])

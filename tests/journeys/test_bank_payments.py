@@ -92,19 +92,6 @@ def test_a_credit_completes_a_live_transfer(live: Sandbox) -> None:
     assert iban_remainder(shown["consumer_iban"]) == 1
 
 
-def test_too_small_a_credit_leaves_a_transfer_pending(live: Sandbox) -> None:
-    """A second credit of the remainder completes the transfer."""
-    order = live.place(by("bank-transfer"), amount=1000)
-    assert live.acted(order, "bank credit", amount=999)["status"] == "processing"
-    assert live.acted(order, "bank credit", amount=1)["status"] == "completed"
-
-
-def test_too_large_a_credit_completes_a_transfer(live: Sandbox) -> None:
-    """The excess is not refunded automatically."""
-    order = live.place(by("bank-transfer"), amount=1000)
-    assert live.acted(order, "bank credit", amount=5000)["status"] == "completed"
-
-
 @pytest.mark.rule("A29")
 def test_a_late_credit_completes_an_expired_transfer(live: Sandbox) -> None:
     """A credit that arrives after expiry completes the order."""

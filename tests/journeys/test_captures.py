@@ -1,5 +1,6 @@
 """Authorizations are captured in full, by amount or by lines, and never beyond their amount."""
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -200,3 +201,39 @@ def test_eight_threads_never_capture_more_than_was_authorized(sandbox: Sandbox) 
         statuses = [status for results in threads.map(capture_ten, range(8)) for status in results]
     assert (statuses.count(200), statuses.count(409)) == (40, 40)
     assert amounts(sandbox, order) == {"original": 2000, "captured": 2000, "voided": 0, "remaining": 0}
+
+
+def test_threads_that_change_the_same_order_keep_its_books(sandbox: Sandbox) -> None:
+    """Each of many concurrent captures, voids, refunds, updates and cancellations is done once, or refused."""
+    order = sandbox.authorized()
+    assert sandbox.take(order, "captures/amount", {"amount": 200}).status_code == 200
+    path = f"{sandbox.url}/v1/orders/{order['id']}/"
+    transaction = f"{path}transactions/{order['transactions'][0]['id']}/"
+    calls: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "capture": ("POST", f"{transaction}captures/amount/", {"amount": 50}),
+        "void": ("POST", f"{transaction}voids/amount/", {"amount": 30}),
+        "refund": ("POST", f"{path}refunds/", {"amount": 5}),
+        "update": ("PUT", path, {"description": "changed"}),
+        "cancel": ("DELETE", path, {}),
+    }
+
+    def call_in_turn(first: int) -> list[tuple[str, int]]:
+        names = [*calls][first % len(calls) :] + [*calls][: first % len(calls)]
+        with requests.Session() as session:
+            session.auth = (sandbox.key, "")
+            return [
+                (name, session.request(method, url, json=body).status_code)
+                for name in names * 10
+                for method, url, body in [calls[name]]
+            ]
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = Counter(answer for each in threads.map(call_in_turn, range(8)) for answer in each)
+    captured, voided = 200 + 50 * answers["capture", 200], 30 * answers["void", 200]
+    assert amounts(sandbox, order) == {
+        "original": 2000, "captured": captured, "voided": voided, "remaining": 2000 - captured - voided
+    }  # fmt: skip
+    assert {status for _, status in answers} == {200, 201, 409}
+    assert (answers["update", 200], answers["cancel", 409]) == (80, 80)
+    rest = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()["amount"]
+    assert rest == captured - 5 * answers["refund", 201]

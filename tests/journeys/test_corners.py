@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Any
 
 import pytest
 import requests
@@ -19,15 +18,6 @@ def test_a_refunds_amount_stands(sandbox: Sandbox) -> None:
     path = f"/v1/orders/{record['id']}/"
     refused(sandbox.put(path, {"amount": 999}), 409, "OrderNotUpdatable")
     assert sandbox.put(path, {"description": "x"}).json()["amount"] == 100
-
-
-@pytest.mark.parametrize("lines", [[{}], [{"amount": 1}], ["x"], [[]], [{"a": 1}]])
-def test_wrong_lines_in_an_update_are_named(sandbox: Sandbox, lines: Any) -> None:
-    """Wrong lines in an update have the same violations as in a creation."""
-    order = sandbox.place(card())
-    messages = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
-    assert "description" in messages
-    assert any(path.startswith("order_lines[0]") for path in messages)
 
 
 def test_texts_can_change_whatever_became_of_the_method(sandbox: Sandbox) -> None:
@@ -177,18 +167,6 @@ def test_a_webhook_is_taken_by_its_status(watched: Sandbox, shop: Shop) -> None:
     watched.settle()
     (delivery,) = watched.webhooks(state="delivered")
     assert "body" in delivery["attempts"][0]["warning"]
-
-
-def test_lines_never_contradict_the_amounts(sandbox: Sandbox) -> None:
-    """After a full capture or void by amount, or after expiry, no line is authorized."""
-    captured, voided, expired = (sandbox.authorized() for _ in range(3))
-    sandbox.take(captured, "captures/amount", {"amount": LINES_TOTAL})
-    sandbox.take(voided, "voids/amount", {"amount": LINES_TOTAL})
-    sandbox.advance("P1D")
-    assert [
-        {entry["status"] for entry in sandbox.read(order, "order_line_details")["order_line_details"]}
-        for order in (captured, voided, expired)
-    ] == [{"captured"}, {"voided"}, set()]
 
 
 def test_a_late_customer_is_late_on_a_fast_clock(project: Callable[..., Sandbox]) -> None:

@@ -23,12 +23,13 @@ def test_there_are_eleven_methods() -> None:
 
 @pytest.mark.rule(
     "SET-63", "CARD-01", "WAPP-02", "STA-01", "STA-18", "ORD-23", "TX-15",
-    "STA-04", "STA-05", "STA-06", "STA-07", "SET-36",
+    "STA-04", "STA-05", "STA-06", "STA-07", "SET-36", "A39",
 )  # fmt: skip
 @pytest.mark.parametrize("method", PAGES)
 def test_in_live_mode_every_method_with_a_page_is_paid(live: Sandbox, method: str) -> None:
     """The order is new, processing after the first visit alone, and completed after the payment."""
     order = live.place_with_lines(method)
+    assert order["transactions"][0]["product_type"] == "ecommerce"
     assert live.status(order) == ("new", "new")
     visited = live.acted(order, "customer visit")
     assert live.status(order) == ("processing", "processing")

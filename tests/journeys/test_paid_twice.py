@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.authorizations import amounts
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, refused
 
 TRANSFER_AFTER_31_DAYS = {
@@ -21,13 +22,6 @@ def expired_transfer(live: Sandbox) -> dict[str, Any]:
     live.advance("P30DT23H50M")
     assert live.status(order) == ("processing", "expired")
     return order
-
-
-def amounts(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, int]:
-    """Return the order's amount details, after checking that they add up."""
-    details: dict[str, int] = sandbox.read(order, "amount_details")["amount_details"]
-    assert details["captured"] + details["voided"] + details["remaining"] == details["original"]
-    return details
 
 
 def statuses(sandbox: Sandbox, order: dict[str, Any]) -> list[str]:

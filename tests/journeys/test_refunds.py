@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.driver import LINES_TOTAL, Sandbox, by, card, refused, violations
+from tests.support.driver import Sandbox, by, card, refused, violations
 
 
 def refund(sandbox: Sandbox, order: dict[str, Any], **body: Any) -> requests.Response:
@@ -101,15 +101,6 @@ def test_with_lines_and_an_amount_the_amount_decides(sandbox: Sandbox) -> None:
     assert set(violations(refund(sandbox, order, order_lines=[hat]))) == {
         "order_lines[0].merchant_order_line_id"
     }
-
-
-def test_only_captured_money_of_an_authorization_can_go_back(sandbox: Sandbox) -> None:
-    """An uncaptured authorization is voided, not refunded."""
-    order = sandbox.authorized()
-    refused(refund(sandbox, order), 409, "NothingToRefund")
-    sandbox.take(order, "captures/amount", {"amount": 700})
-    assert refund(sandbox, order).json()["amount"] == 700
-    assert sandbox.read(order)["amount"] == LINES_TOTAL
 
 
 @pytest.mark.rule("A33")

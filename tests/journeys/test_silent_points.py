@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.driver import Sandbox, by, card, details, violations
+from tests.support.driver import Sandbox, card, details, violations
 from tests.support.shop import Shop
 
 
@@ -93,18 +93,6 @@ def test_line_details_contain_only_given_fields(sandbox: Sandbox) -> None:
     assert [entry["quantity"] for entry in entries] == ["1", "1", "1"]
 
 
-def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:
-    """A scanned payment has the default period of its method."""
-    _, order = create_and_scan(sandbox)
-    assert order["transactions"][0]["expiration_period"] == "PT60M"
-    wallet = sandbox.place({"payment_method": "wallet-qr"})
-    assert wallet["transactions"][0]["expiration_period"] == "PT30M"
-    sandbox.advance("PT59M")
-    assert sandbox.read(order)["status"] == "processing"
-    sandbox.advance("PT1M")
-    assert sandbox.read(order)["status"] == "expired"
-
-
 @pytest.mark.rule("A54", "A55")
 def test_the_scheme_of_an_app(sandbox: Sandbox) -> None:
     """A return_url with an app's scheme is refused."""
@@ -172,18 +160,6 @@ def test_what_a_line_needs(sandbox: Sandbox) -> None:
     assert "Sandbox-Warnings" in sandbox.create(order_lines=[{"amount": 1000, "quantity": 2}]).headers
 
 
-@pytest.mark.rule("A14")
-def test_when_a_period_begins(sandbox: Sandbox) -> None:
-    """The period starts with the order and restarts with the authorization."""
-    order = sandbox.place(card(capture_mode="manual", expiration_period="PT1H"))
-    sandbox.advance("PT50M")
-    sandbox.pay(order)
-    sandbox.advance("PT59M")
-    assert sandbox.read(order)["transactions"][0]["is_capturable"]
-    sandbox.advance("PT2M")
-    assert sandbox.read(order)["transactions"][0]["status"] == "expired"
-
-
 @pytest.mark.rule("A20")
 def test_the_etag_of_another_representation(sandbox: Sandbox) -> None:
     """A setting that changes the representation changes the ETag."""
@@ -219,15 +195,6 @@ def test_the_address_of_a_retried_webhook(watched: Sandbox, shop: Shop) -> None:
     assert not [received for received in shop.received if received.path.endswith("?new")]
 
 
-@pytest.mark.rule("A32")
-def test_a_payment_without_a_visit(watched: Sandbox, shop: Shop) -> None:
-    """A payment without a visit sends the webhooks of both."""
-    order = watched.place(card())
-    watched.acted(order, "customer pay")
-    watched.settle()
-    assert [webhook["status"] for webhook in watched.webhooks()] == ["processing", "completed"]
-
-
 @pytest.mark.rule("A36")
 def test_when_a_seed_takes_effect(project: Callable[..., Sandbox]) -> None:
     """A new seed takes effect at the next reset, since ids must stay unique."""
@@ -248,13 +215,6 @@ def test_the_default_bank(sandbox: Sandbox) -> None:
     first = sandbox.get("/v1/bank-redirect-nl/issuers/").json()[0]["id"]
     details = sandbox.read(order)["transactions"][0]["payment_method_details"]
     assert details["issuer_id"] == first
-
-
-@pytest.mark.rule("A39")
-def test_the_type_of_a_product(sandbox: Sandbox) -> None:
-    """The product type is ecommerce for every method."""
-    for method in ("credit-card", "bank-transfer", "wallet-web"):
-        assert sandbox.place(by(method))["transactions"][0]["product_type"] == "ecommerce"
 
 
 @pytest.mark.rule("A47")

@@ -25,13 +25,14 @@ def test_a_webhook_says_which_order_and_nothing_else(watched: Sandbox, shop: Sho
     assert received.path == "/webhook"
 
 
-@pytest.mark.rule("HOOK-02")
+@pytest.mark.rule("HOOK-02", "A32")
 def test_every_change_of_an_orders_status_is_sent(watched: Sandbox, shop: Shop) -> None:
     """A payment without a visit makes two changes: a visit and a payment."""
     order = watched.place(card())
     watched.pay(order)
     watched.settle()
     assert shop.orders() == [order["id"]] * 2
+    assert [webhook["status"] for webhook in watched.webhooks()] == ["processing", "completed"]
     watched.put(f"/v1/orders/{order['id']}/", {"description": "no change of status"})
     watched.settle()
     assert len(shop.received) == 2

@@ -88,7 +88,7 @@ class Driver:
     def send(self, call: calls.Call) -> ServiceAnswer:
         """Send a call of the model, and wait until its webhooks are delivered."""
         answer: ServiceAnswer = getattr(self, f"_{type(call).__name__.lower()}")(call)
-        self.call("GET", "/control/wait/?idle=1&timeout=10")
+        self.call("GET", "/control/wait/?idle=1&timeout=60")
         return answer
 
     def order_id(self, number: int) -> str:

@@ -1,6 +1,5 @@
 """Bounded exhaustive exploration: every sequence of calls and events up to a length, equal states merged."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -231,21 +230,3 @@ def explore_from(server: PaymentSandboxServer, name: str, length: int, transitio
         for call in START_STATES[name]:
             judge.make_call(call)
         return explore(judge, [*next_calls(judge.shop)], length, transitions_max)
-
-
-def exercised_rules(method: str, length: int, transitions_max: int) -> Counter[str]:
-    """Count the rules that the model applies in an exploration without a server."""
-    rules, transitions = Counter[str](), 0
-    level, visited = [Shop(mode="live")], set[Shop]()
-    for _ in range(length):
-        next_level = []
-        for shop in level:
-            for call in next_calls(shop) if shop.orders else creations(method) + code_creations():
-                transitions += 1
-                for outcome in step(shop, call) if transitions <= transitions_max else ():
-                    rules.update({*outcome.rules, outcome.assumption} - {""})
-                    if relevant_state(outcome.shop) not in visited:
-                        visited.add(relevant_state(outcome.shop))
-                        next_level.append(outcome.shop)
-        level = next_level
-    return rules

@@ -73,7 +73,6 @@ class Walk(RuleBasedStateMachine):
 
     create_project: ProjectFactory
     walked: WalkedProject | None = None
-    orders_max = ORDERS
     judge: ControlJudge
 
     @initialize(mode=st.sampled_from(["test", "live"]), status=st.sampled_from(["completed", "accepted"]))
@@ -82,12 +81,12 @@ class Walk(RuleBasedStateMachine):
         self.walked = type(self).create_project(options)
         self.judge = ControlJudge(self.walked.caller, Shop(mode=mode, authorized_status=status))
 
-    @precondition(lambda self: len(self.judge.shop.orders) < self.orders_max)
+    @precondition(lambda self: len(self.judge.shop.orders) < ORDERS)
     @rule(method=st.sampled_from(METHOD_OR_PAGE), data=st.data())
     def create(self, method: str, data: st.DataObject) -> None:
         self.judge.make_call(data.draw(st.sampled_from(creations(method))))
 
-    @precondition(lambda self: 0 < len(self.judge.shop.orders) < self.orders_max)
+    @precondition(lambda self: 0 < len(self.judge.shop.orders) < ORDERS)
     @rule(data=st.data())
     def use_stored_card(self, data: st.DataObject) -> None:
         self.judge.make_call(data.draw(st.sampled_from(list(stored_card_payments(self.judge.shop)))))
@@ -110,12 +109,12 @@ class Walk(RuleBasedStateMachine):
     def pass_time(self, data: st.DataObject) -> None:
         self.judge.make_call(data.draw(st.sampled_from(advances_to_deadlines(self.judge.shop))))
 
-    @precondition(lambda self: len(self.judge.shop.codes) < self.orders_max)
+    @precondition(lambda self: len(self.judge.shop.codes) < ORDERS)
     @rule(data=st.data())
     def make_code(self, data: st.DataObject) -> None:
         self.judge.make_call(data.draw(st.sampled_from(code_creations())))
 
-    @precondition(lambda self: self.judge.shop.codes and len(self.judge.shop.orders) < self.orders_max)
+    @precondition(lambda self: self.judge.shop.codes and len(self.judge.shop.orders) < ORDERS)
     @rule(data=st.data())
     def scan(self, data: st.DataObject) -> None:
         self.judge.make_call(data.draw(st.sampled_from(list(scans(self.judge.shop)))))
@@ -141,15 +140,13 @@ def walk(
     steps: int,
     *,
     shrinks: bool = True,
-    orders_max: int = ORDERS,
 ) -> None:
-    """Run random walks with at most this many steps and orders; fewer orders have more events each.
+    """Run random walks with at most this many steps.
 
     The walks are reproducible, so that only changes to the code make a test fail; with MODEL_WALKS_AT_RANDOM
     set they are random.
     """
-    attributes = {"create_project": staticmethod(create_project), "orders_max": orders_max}
-    machine = type("WalkOfOneServer", (Walk,), attributes)
+    machine = type("WalkOfOneServer", (Walk,), {"create_project": staticmethod(create_project)})
     hypothesis_settings = settings(
         max_examples=examples,
         stateful_step_count=steps,

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from payment_sandbox.operations.folding import fold
-from payment_sandbox.operations.history import TimelineEntry
+from payment_sandbox.operations.history import TimelineEntry, fold
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -326,24 +326,6 @@ def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
     assert any("Read the order" in finding.advice for finding in findings(sandbox))
 
 
-@pytest.mark.parametrize(
-    ("steps", "words"),
-    [
-        (["customer visit"], "Your shop did not answer the webhook: "),
-        (["customer visit", "customer pay"], "Your shop answered neither of two webhooks: "),
-    ],
-)
-def test_unanswered_webhooks_are_counted(sandbox: Sandbox, steps: list[str], words: str) -> None:
-    """The finding says whether one or both webhooks were unanswered."""
-    sandbox.settings(webhook_url="http://127.0.0.1:9/webhook")
-    order = sandbox.place(card())
-    for step in steps:
-        sandbox.acted(order, step)
-    sandbox.settle()
-    sandbox.read(order)
-    assert [words in finding.problem for finding in findings(sandbox)] == [True]
-
-
 @pytest.mark.parametrize("path", ["/v1/orders/", "/v1/orders/{id}/refunds/"])
 def test_a_shop_that_got_no_id_need_not_read_the_order(sandbox: Sandbox, shop: Shop, path: str) -> None:
     """If the response with the id was lost, an unread webhook is no finding."""

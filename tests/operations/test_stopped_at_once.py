@@ -3,18 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from payment_sandbox.operations.advance import advance
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.clock import ClockStart
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import NoServices, Project
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
-from tests.support.projects import made_project
 
 NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
 
@@ -38,11 +34,3 @@ def test_a_stop_that_comes_before_the_first_event_is_not_lost() -> None:
     assert advanced.stopped
     assert advanced.by_hand
     assert advanced.events == []
-
-
-def test_one_advance_at_a_time() -> None:
-    """A concurrent advance is refused and does not block later ones."""
-    project = made_project(NOON)
-    with project.epoch.advance_lock, pytest.raises(ClockBusy):
-        advance(project, lambda now: now + timedelta(hours=1))
-    assert advance(project, lambda now: now + timedelta(hours=1)).ended == NOON + timedelta(hours=1)

@@ -3,8 +3,10 @@
 Each case is a test with a single variation that reveals a mistake: the test passes without the variation, and
 the variation passes without the mistake."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -43,6 +45,8 @@ LOST_AUTHORIZATION = "treats a lost authorization as captured"
 RENEWALS_BY_MONTH = "names renewals by their month"
 FIRST_PARCEL_ONLY = "captures the first parcel only"
 EXPIRED_ATTEMPT = "abandons a sale forever after an expired attempt"
+STALE_RESPONSE = "trusts a stale response"
+SHORT_AUTHORIZATION = "authorizes for too short a time"
 
 
 @dataclass
@@ -73,12 +77,15 @@ class Shop:
         self._mistake = mistake
         self.test_sale = Sale("", 0, {})  # the sale of the test's customer
         self.extra_fields: dict[str, Any] = {}  # in orders with order lines
+        self.ships_at_once = False  # when the payment is known
 
     def makes(self, mistake: str) -> bool:
         """Return whether the shop makes this mistake."""
         return self._mistake == mistake
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
+        if self.makes("writes the key to its log"):
+            logging.getLogger("shop").info("as %s", self._sandbox.api_key)
         url = f"{self._sandbox.base_url}/v1/orders/{path}"
         return self._sandbox.session.request(method, url, json=body, headers=headers, timeout=5)
 
@@ -99,6 +106,8 @@ class Shop:
             "merchant_order_id": f"{sale.number}-{len(sale.orders)}",
             "transactions": [sale.attempt],
         }
+        if self.makes(SHORT_AUTHORIZATION):
+            body["transactions"] = [{**sale.attempt, "expiration_period": "P1D"}]
         if sale.attempt is LATER:
             body |= {"order_lines": [order_line(sale.count)], **self.extra_fields}
         response = self.call("POST", "", body)
@@ -137,6 +146,10 @@ class Shop:
         if status in PAID or is_progress:
             sale.paid_with, sale.abandoned = sale.paid_with or order_id, False
             self.refund_other_attempts(sale)
+            if self.ships_at_once and not sale.shipped:
+                self.ship(sale, sale.count)
+        elif self.makes(STALE_RESPONSE):
+            sale.paid_with = ""
         elif status == "cancelled" and self.makes(CANCELLED_ATTEMPT):
             sale.paid_with, sale.abandoned = "", True
         elif status == "expired" and self.makes(EXPIRED_ATTEMPT):
@@ -222,6 +235,11 @@ class Shop:
         )
 
     # Jobs
+
+    def forget_unshipped_sales(self) -> None:
+        """Forget payments that are not shipped, with a mistake."""
+        for sale in self.sales if self.makes("forgets unshipped sales") else ():
+            sale.paid_with = ""
 
     def abandon_unpaid_sales(self) -> None:
         """Abandon sales that stay unpaid, and read the orders of the others."""
@@ -337,6 +355,16 @@ def payment_books(shop: Shop) -> Callable[[], list[BookEntry]]:
 
 
 @pytest.fixture
+def payment_traces(
+    payment_sandbox: PaymentSandbox, shop: Shop, tmp_path: Path
+) -> Callable[[], list[str | Path]]:
+    """The shop's stored data."""
+    key = payment_sandbox.api_key.encode() if shop.makes("stores the key") else b"none"
+    (tmp_path / "shop.db").write_bytes(b"\xff\x00 key=" + key)
+    return lambda: ["a plain text", tmp_path / "shop.db"]
+
+
+@pytest.fixture
 def payment_shop_restart(shop: Shop) -> Callable[[], None]:
     """Restart the shop; a mistake keeps payments in memory only."""
 
@@ -348,11 +376,12 @@ def payment_shop_restart(shop: Shop) -> Callable[[], None]:
 
 
 class Case(NamedTuple):
-    """A mistake, and the variation of a test that reveals it."""
+    """A mistake or none, the variation of a test that reveals it, and a part of the finding's sentence."""
 
     mistake: str
     flow: str
     variation: str
+    effect: str = ""
 
 
 CASES = (
@@ -379,6 +408,23 @@ CASES = (
     Case(IGNORED_CAPTURE, "card with a job", "change:1:answer-lost"),
     Case("keeps payments in memory", "card after a wait", "time:1:restarted"),
     Case("ignores a sale once it is lost", "wallet with a job", "action:1:last-moment"),
+    Case(
+        "ignores a sale once it is lost",
+        "wallet with a job",
+        "action:1:late-on-page",
+        "came a second before the expiry",
+    ),
+    Case("treats a payment in progress as paid", "wallet", "action:1:opens-page", "no payment was made"),
+    Case(SHORT_AUTHORIZATION, "card", "action:1:three-days", "the authorization expired before the shop"),
+    Case("", "card that nearly lapses", "action:1:three-days"),
+    Case("", "card shipped at once", "webhook:1:late"),
+    Case("", "card shipped at once", "webhook:2:twice"),
+    Case(
+        "forgets unshipped sales", "card that is not shipped", "unchanged", "authorized the payment, but the"
+    ),
+    Case("stores the key", "wallet", "unchanged", "the shop's stored data contains a key"),
+    Case("writes the key to its log", "wallet", "unchanged", "the shop's log or output contains a key"),
+    Case(STALE_RESPONSE, "wallet with a return", "read:3:overtaken", "marked it as paid and later as unpaid"),
     Case("trusts the return to the cancel page", "cancelled", "action:1:pays-instead"),
     Case("forgets the previous attempt", "two attempts", "action:1:pays-earlier"),
     Case("keeps a double payment", "two attempts", "action:1:earlier-first"),
@@ -396,15 +442,15 @@ CASES = (
 
 def cases() -> list[Any]:
     """Return each case with and without its mistake."""
+    each = {(case.flow, case.variation, mistake) for case in CASES for mistake in (case.mistake, "")}
     return [
         pytest.param(
-            case.flow,
+            flow,
             mistake,
-            marks=pytest.mark.payment_rehearse(only=case.variation),
-            id=f"{case.variation}-{'wrong' if mistake else 'right'}",
+            marks=pytest.mark.payment_rehearse(only=variation),
+            id=f"{flow}-{variation}-{mistake or 'right'}",
         )
-        for case in CASES
-        for mistake in (case.mistake, "")
+        for flow, variation, mistake in sorted(each)
     ]
 
 
@@ -431,6 +477,10 @@ FLOWS = {
     "card with a job": ("card", "pay", "shipping job", "ship", "day"),
     "card after a wait": ("card", "pay", "wait", "ship"),
     "card": ("card", "pay", "ship"),
+    "card that nearly lapses": ("card", "pay", "thirteen days"),
+    "card that is not shipped": ("card", "pay", "monthly job"),
+    "wallet with a return": ("wallet", "job", "pay", "return"),
+    "card shipped at once": ("card", "at once", "pay"),
     "cancelled": ("wallet", "cancel"),
     "two attempts": ("wallet", "retry", "pay"),
     "failed attempt": ("wallet", "fail", "retry", "pay"),
@@ -454,11 +504,18 @@ STEPS: dict[str, Step] = {
     "fail": lambda shop, browser, sandbox: sandbox.act(shop.test_sale.orders[-1], "customer", "fail"),
     "ship": lambda shop, browser, sandbox: browser.post("/ship", data={"count": 2}),
     "retry": lambda shop, browser, sandbox: browser.post("/retry"),
+    "at once": lambda shop, browser, sandbox: setattr(shop, "ships_at_once", True),
+    "return": lambda shop, browser, sandbox: shop.read_order(shop.test_sale.orders[-1]),
     "wait": lambda shop, browser, sandbox: sandbox.clock.advance("PT20M"),
     "job": lambda shop, browser, sandbox: sandbox.every("PT10M", shop.abandon_unpaid_sales),
     "shipping job": lambda shop, browser, sandbox: sandbox.every("PT1H", shop.retry_shipments),
     "daily job": lambda shop, browser, sandbox: sandbox.every("PT6H", shop.abandon_unpaid_sales),
-    "thirty days": lambda shop, browser, sandbox: sandbox.clock.advance("P30D"),
+    "monthly job": lambda shop, browser, sandbox: sandbox.every("PT30H", shop.forget_unshipped_sales),
+    "thirteen days": lambda shop, browser, sandbox: sandbox.clock.advance("P13D"),
+    "thirty days": lambda shop, browser, sandbox: (
+        sandbox.clock.advance("P30D"),
+        sandbox.client.wait(idle=True),  # until the shop has handled the webhook of the charge
+    ),
     "day": lambda shop, browser, sandbox: sandbox.clock.advance("P1D"),
     "approve": lambda shop, browser, sandbox: sandbox.act(shop.test_sale.orders[-1], "screening", "approve"),
     "renew": lambda shop, browser, sandbox: sandbox.every("P30D", shop.renew),

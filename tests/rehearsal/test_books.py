@@ -14,7 +14,7 @@ from pytest_payment_sandbox.rehearsal.reconciliation import (
     find_unpaid_purchases,
     order_records,
 )
-from tests.support.in_process import project_of
+from tests.support.in_process import place, project_of
 
 
 def entry(**fields: Any) -> BookEntry:
@@ -91,13 +91,11 @@ def test_a_payment_for_an_unknown_order() -> None:
 def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: PaymentSandbox) -> None:
     """A shop may mark a sale as unpaid once its authorization is voided."""
     attempt = {"payment_method": "credit-card", "capture_mode": "manual"}
-    order = {"currency": "EUR", "amount": 1000, "transactions": [attempt]}
-    url = f"{payment_sandbox.base_url}/v1/orders/"
-    order_id = payment_sandbox.session.post(url, json=order).json()["id"]
+    order_id = place(payment_sandbox, transactions=[attempt])
     payment_sandbox.act(order_id)
     project = project_of(payment_sandbox)
     assert order_records(project)[order_id].reserved
-    payment_sandbox.session.delete(f"{url}{order_id}/")
+    payment_sandbox.session.delete(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
     assert not order_records(project)[order_id].reserved
 
 

@@ -79,45 +79,56 @@ def suite_with_lock(manner: str) -> str:
     return SERIALIZED.replace("HOW", LOCK_ARGUMENTS[manner])
 
 
-@pytest.mark.parametrize("manner", LOCK_ARGUMENTS)
-def test_an_early_webhook_may_wait_for_the_call(tmp_path: Path, manner: str) -> None:
-    """The handler may wait for a lock that a call holds, or refuse the webhook."""
-    result = suite(tmp_path, suite_with_lock(manner), "--payment-rehearse-only=change:1:early")
+EARLY = "change:1:early"
+
+
+@pytest.mark.parametrize(
+    ("manner", "only"),
+    [
+        *((manner, EARLY) for manner in LOCK_ARGUMENTS),
+        ("refuses", "webhook:1:together"),
+        ("refuses", "press:2:together"),
+    ],
+)
+def test_a_busy_shop_may_wait_or_refuse_a_webhook_once(tmp_path: Path, manner: str, only: str) -> None:
+    """The handler may wait for a lock that a call or another webhook holds, or refuse the webhook."""
+    result = suite(tmp_path, suite_with_lock(manner), f"--payment-rehearse-only={only}")
     assert result.returncode == 0, result.stdout[-3000:]
     assert "rehearsed in 1 variation: no findings" in result.stdout
 
 
-@pytest.mark.parametrize("only", ["webhook:1:together", "press:2:together"])
-def test_a_busy_shop_may_refuse_a_webhook_once(tmp_path: Path, only: str) -> None:
-    """One of two concurrent webhooks may be refused."""
-    result = suite(tmp_path, suite_with_lock("refuses"), f"--payment-rehearse-only={only}")
-    assert result.returncode == 0, result.stdout[-3000:]
+ALWAYS_REFUSES = """if request.json['order_id'] in refused or not lock.acquire(blocking=False):
+            refused.add(request.json['order_id'])"""
 
 
-ACQUIRED = "if not lock.acquire(blocking=False):"
-
-
-def test_an_error_does_not_request_another_attempt(tmp_path: Path) -> None:
-    """An error in the handler is a finding although the retry succeeds; the report explains its timing."""
-    tests = suite_with_lock("refuses").replace('return "busy, send it again", 503', "raise KeyError(lock)")
-    result = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
-    assert result.returncode == 1, result.stdout[-3000:]
-    assert "Your shop answered the webhook with an error (500)" in result.stdout
-    assert "the rehearsal delivered this webhook before the response to the call" in result.stdout
-    assert "over a socket" not in result.stdout
-
-
-def test_a_shop_that_is_always_busy_is_wrong(tmp_path: Path) -> None:
-    """A shop that refuses every attempt of a webhook has a finding."""
-    tests = suite_with_lock("refuses").replace(
-        ACQUIRED,
-        "if request.json['order_id'] in refused or not lock.acquire(blocking=False):\n"
-        "            refused.add(request.json['order_id'])",
-    )
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        pytest.param(
+            'return "busy, send it again", 503',
+            "raise KeyError(lock)",
+            [
+                "Your shop answered the webhook with an error (500)",
+                "the rehearsal delivered this webhook before the response to the call",
+            ],
+            id="an error requests no further attempt",
+        ),
+        pytest.param(
+            "if not lock.acquire(blocking=False):",
+            ALWAYS_REFUSES,
+            ["Your shop answered the webhook with an error (503)"],
+            id="the shop is always busy",
+        ),
+    ],
+)
+def test_a_shop_that_never_accepts_is_wrong(tmp_path: Path, right: str, wrong: str, words: list[str]) -> None:
+    """A shop that fails, or refuses every attempt, has a finding; the report explains its timing."""
+    tests = suite_with_lock("refuses").replace(right, wrong)
     tests = tests.replace("    app.paid = {}\n", "    app.paid, refused = {}, set()\n")
-    result = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
+    result = suite(tmp_path, tests, f"--payment-rehearse-only={EARLY}")
     assert result.returncode == 1, result.stdout[-3000:]
-    assert "Your shop answered the webhook with an error (503)" in result.stdout
+    assert all(each in result.stdout for each in words), result.stdout[-3000:]
+    assert "over a socket" not in result.stdout
 
 
 def test_an_early_webhook_sees_the_connection_of_the_test(tmp_path: Path) -> None:
@@ -126,5 +137,5 @@ def test_an_early_webhook_sees_the_connection_of_the_test(tmp_path: Path) -> Non
     tests = tests.replace("with lock:", "if lock.execute('SELECT 1'):")
     tests = tests.replace("if not lock.acquire(HOW):", "if not lock.execute('SELECT 1'):")
     tests = tests.replace("            lock.release()", "            pass")
-    result = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
+    result = suite(tmp_path, tests, f"--payment-rehearse-only={EARLY}")
     assert result.returncode == 0, result.stdout[-3000:]

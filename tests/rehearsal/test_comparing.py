@@ -13,19 +13,15 @@ from pytest_payment_sandbox.rehearsal.run_comparison import (
     find_extra_refunds,
     find_repeated_moves,
 )
-from tests.support.in_process import project_of
+from tests.support.in_process import place, project_of
 
-CENTS = 999
 TWO_CHARGES = RecurringCharges(2, 2)
 
 
 def create_card_payment(sandbox: PaymentSandbox, **details: str) -> str:
     """Create a card payment; return its order id."""
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
-    body = {"currency": "EUR", "amount": CENTS, "transactions": [attempt]}
-    response = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body, timeout=5)
-    assert response.status_code == 201, response.text
-    return str(response.json()["id"])
+    return place(sandbox, transactions=[attempt])
 
 
 def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations import coverage
-from payment_sandbox.operations.coverage import CellKey, covered_cells, possible_outcomes, refusal_rules
+from payment_sandbox.operations.coverage import covered_cells, possible_outcomes, refusal_rules
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project_fixture import PaymentSandbox
+from tests.support.in_process import place
 from tests.support.suites import suite
 
 LINES = [{"merchant_order_line_id": "l", "type": "physical", "name": "Hat", "amount": 1000, "quantity": 1}]
@@ -43,22 +44,17 @@ def covered_outcomes(sandbox: PaymentSandbox) -> set[str]:
     }
 
 
-def create_order(sandbox: PaymentSandbox, method: str, **fields: Any) -> dict[str, Any]:
-    """Create an order."""
+def create_order(sandbox: PaymentSandbox, method: str, **fields: Any) -> str:
+    """Create an order; return its id."""
     attempt = {"payment_method": method, **fields}
-    order = {"currency": "EUR", "amount": 1000, "order_lines": LINES, "transactions": [attempt]}
-    response = sandbox.session.post(
-        f"{sandbox.base_url}/v1/orders/", json={**order, "customer": {"first_name": "Ann"}}
-    )
-    assert response.status_code == 201, response.text
-    created: dict[str, Any] = response.json()
-    return created
+    customer = {"first_name": "Ann"}
+    return place(sandbox, amount=1000, order_lines=LINES, transactions=[attempt], customer=customer)
 
 
 def test_outcomes_of_a_plain_payment(payment_sandbox: PaymentSandbox) -> None:
     """A payment covers one outcome for each decision of the customer."""
     for action in ("pay", "fail", "cancel"):
-        payment_sandbox.act(create_order(payment_sandbox, "wallet-web")["id"], action=action)
+        payment_sandbox.act(create_order(payment_sandbox, "wallet-web"), action=action)
     create_order(payment_sandbox, "wallet-web")
     payment_sandbox.clock.advance("P1D")
     assert covered_outcomes(payment_sandbox) == {"paid", "declined", "cancelled", "expired"}
@@ -68,15 +64,14 @@ def test_outcomes_of_an_authorization(payment_sandbox: PaymentSandbox) -> None:
     """Authorizations cover captures, voids, expiry and refunds, in part and in full."""
     base = f"{payment_sandbox.base_url}/v1/orders/"
     for amounts in ({"captures": 1000}, {"captures": 600, "voids": 400}, {}):
-        order = create_order(payment_sandbox, "credit-card", capture_mode="manual")
-        payment_sandbox.act(order["id"])
-        url = f"{base}{order['id']}/transactions/{order['transactions'][0]['id']}"
+        order_id = create_order(payment_sandbox, "credit-card", capture_mode="manual")
+        url = f"{base}{order_id}/transactions/{payment_sandbox.act(order_id)['transactions'][0]['id']}"
         for action, cents in amounts.items():
             response = payment_sandbox.session.post(f"{url}/{action}/amount/", json={"amount": cents})
             assert response.status_code == 200, response.text
         if amounts:
             refund = {"amount": 600}
-            assert payment_sandbox.session.post(f"{base}{order['id']}/refunds/", json=refund).ok
+            assert payment_sandbox.session.post(f"{base}{order_id}/refunds/", json=refund).ok
     payment_sandbox.clock.advance("P1D")
     assert covered_outcomes(payment_sandbox) == {
         "authorized",
@@ -94,8 +89,8 @@ def test_outcomes_of_a_transfer(payment_sandbox: PaymentSandbox) -> None:
     """Transfers cover partial, late and excess payments."""
     late = create_order(payment_sandbox, "bank-transfer")
     payment_sandbox.clock.advance("P31D")
-    payment_sandbox.act(late["id"], "bank", "credit", amount=1100)
-    payment_sandbox.act(create_order(payment_sandbox, "bank-transfer")["id"], "bank", "credit", amount=5)
+    payment_sandbox.act(late, "bank", "credit", amount=1100)
+    payment_sandbox.act(create_order(payment_sandbox, "bank-transfer"), "bank", "credit", amount=5)
     assert covered_outcomes(payment_sandbox) == {"paid", "paid after expiry", "paid in part", "paid too much"}
 
 
@@ -221,10 +216,3 @@ def test_a_server_in_another_process_is_covered(tmp_path: Path, server: Server) 
 def test_coverage_is_reported_on_request_only(tmp_path: Path) -> None:
     """Without an option, coverage is not reported."""
     assert "coverage" not in suite(tmp_path, TESTS).stdout
-
-
-def test_a_cell_key_can_be_serialized() -> None:
-    """A key survives JSON, which workers of pytest-xdist send."""
-    assert CellKey(*json.loads(json.dumps(CellKey("method", "wallet-web", "paid")))) == CellKey(
-        "method", "wallet-web", "paid"
-    )

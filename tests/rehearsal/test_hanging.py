@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.serving.realtime import monotonic_seconds
 from pytest_payment_sandbox.rehearsal.run import SAME_CALLS_BASELINE_MAX, SAME_CALLS_MAX, RepeatedCalls
 from tests.rehearsal.test_rehearsing import BOOKS, rehearse_suite
 from tests.support.state_files import NOON
@@ -60,14 +59,12 @@ def test_endless_polling_is_a_finding(
 def test_a_test_that_waits_forever_is_stopped(tmp_path: Path) -> None:
     """A test that advances the clock forever is stopped by the budget."""
     waiting = TEST.replace("CAUGHT", "Exception").replace("AGAIN", "payment_sandbox.clock.advance('PT1S')")
-    started = monotonic_seconds()
     code, report, output = rehearse_suite(tmp_path, waiting, ONLY, "--payment-rehearse-budget=1s")
     (finding,) = report["findings"]
     assert code == 1
     assert finding["sentence"].startswith("the customer's payment failed: the run did not finish"), output
     assert "in test_it" in finding["timeline"]
     assert "1 failed, 1 passed" in output, "the other test runs as usual"
-    assert monotonic_seconds() - started < 60
 
 
 @pytest.mark.parametrize("loop", ["while True:\n            pass", "__import__('threading').Event().wait()"])

@@ -148,9 +148,8 @@ def test_another_payment_or_time_is_another_state(judging: Judging, payment_sand
 @pytest.mark.payment_settings(mode="live")
 def test_a_surplus_is_no_finding_of_a_rehearsal(payment_sandbox: PaymentSandbox) -> None:
     """Only the review reports a surplus, because no response shows it to the shop."""
-    transfer = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "bank-transfer"}]}
+    order_id = place(payment_sandbox, transactions=[{"payment_method": "bank-transfer"}])
     url = f"{payment_sandbox.base_url}/v1/orders/"
-    order_id = payment_sandbox.session.post(url, json=transfer).json()["id"]
     judging = Judging(payment_sandbox)
     payment_sandbox.act(order_id, "bank", "credit", amount=1395)
     judging.entries = [BookEntry("S-1", [order_id], amount=1295, paid=1295, shipped=1295)]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.rehearsal.test_commands import assert_reproduced
 from tests.support.documentation import environment
 from tests.support.languages import INSTALL
 from tests.support.tools import require
@@ -139,6 +140,8 @@ def test_planted_mistakes_are_named_with_their_tests(language: Language, tmp_pat
     if language is NODE:
         line = next(each["line"] for each in reported if each["variation"] == "change:1:answer-lost")
         assert re.fullmatch(r"shop\.mjs:\d+", line), "where the shop makes the changed call"
+        by_test = {each["test"]: each for each in reported}
+        assert_reproduced([*by_test.values()], tmp_path / "suite", MISTAKES=names)
 
 
 def test_a_finding_of_two_changes_is_confirmed_alone(tmp_path: Path) -> None:

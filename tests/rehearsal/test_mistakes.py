@@ -2,16 +2,12 @@
 
 ``make rehearse`` searches for all of them without a given variation, which takes a quarter of an hour."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.rehearsal.mistakes import MISTAKES
 from tests.rehearsal.planting import plant_mistake, run_suite
-from tests.support.documentation import ROOT
 
 FOUND_BY = {
     "handles the same status twice": ("unchanged", "a mail twice"),
@@ -37,8 +33,6 @@ FOUND_BY = {
 
 
 FAST_MISTAKE = "handles the same status twice"
-FOUND_UNAIDED = ("decides before it reads the order", "forgets the first attempt")
-"""Mistakes that a rehearsal must find without a given variation."""
 
 
 @pytest.mark.parametrize(
@@ -54,29 +48,6 @@ def test_a_mistake_is_found(mistake: str, tmp_path: Path) -> None:
     result = run_suite(folder, option)
     assert result.code == 1, result.text[-3000:]
     assert any(effect in finding["sentence"] for finding in result.findings), result.text[-3000:]
-
-
-@pytest.mark.prove
-@pytest.mark.timeout(900)
-def test_a_rehearsal_finds_mistakes_by_itself() -> None:
-    """A rehearsal finds the mistakes without a given variation, as ``make rehearse`` does."""
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.rehearsal.planting", *FOUND_UNAIDED],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr[-2000:]
-    *lines, summary = map(json.loads, result.stdout.splitlines())
-    assert [
-        (line["mistake"], line["found"]) for line in lines if line["mistake"] is None or line["books"]
-    ] == [
-        (None, False),
-        (None, False),
-        *((mistake, True) for mistake in FOUND_UNAIDED),
-    ]
-    assert summary["with_books"] == len(FOUND_UNAIDED)
 
 
 @pytest.mark.prove

@@ -1,21 +1,26 @@
 """A finding names the line that decided on a call, and not the helper that makes all calls."""
 
-import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
-from tests.support.suites import suite
+from tests.rehearsal.test_rehearsing import rehearse_suite
 
 API = """
+import httpx
+
+
 class Api:
     def __init__(self, sandbox):
-        self.sandbox = sandbox
+        self.client = httpx.AsyncClient(
+            transport=sandbox.httpx_transport, base_url=sandbox.base_url, auth=(sandbox.api_key, "")
+        )
 
-    def call(self, method, path, body=None):
-        url = self.sandbox.base_url + path
-        answer = self.sandbox.session.request(method, url, json=body, timeout=5)
+    async def call(self, method, path, body=None):
+        answer = await self.client.request(method, path, json=body)
         answer.raise_for_status()
         return answer.json()
 """
@@ -23,27 +28,51 @@ SALES = """
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
 
 
-def buy(api):
+async def buy(api):
     try:
-        return api.call("POST", "/v1/orders/", ORDER)["id"]
-    except OSError:
-        return api.call("POST", "/v1/orders/", ORDER)["id"]  # sent again, unseen
+        order = await api.call("POST", "/v1/orders/", ORDER)
+    except Exception:
+        order = await api.call("POST", "/v1/orders/", ORDER)  # sent again, unseen
+    return order["id"]
 
 
-def is_paid(api, order_id):
-    return api.call("GET", f"/v1/orders/{order_id}/")["status"] == "completed"
+async def is_paid(api, order_id):
+    order = await api.call("GET", f"/v1/orders/{order_id}/")
+    return order["status"] == "completed"
 """
 TESTS = """
+import asyncio
+
 from api import Api
 from sales import buy, is_paid
 
 
-def test_a_sale(payment_sandbox, shop):
+async def sell(payment_sandbox):
     api = Api(payment_sandbox)
-    order_id = buy(api)
-    payment_sandbox.act(order_id)
-    assert is_paid(api, order_id)
+    order_id = await buy(api)
+    await payment_sandbox.aio.act(order_id)
+    assert await is_paid(api, order_id)
+
+
+def test_a_sale(payment_sandbox, shop):
+    asyncio.run(sell(payment_sandbox))
 """
+
+
+def without_coroutines(text: str) -> str:
+    """Return the same shop as plain functions, which call the service with requests."""
+    text = re.sub(r"async |await |\.aio", "", text).replace(
+        "asyncio.run(sell(payment_sandbox))", "sell(payment_sandbox)"
+    )
+    text = re.sub(
+        r"httpx.AsyncClient\(.*?\n        \)",
+        "sandbox.session\n        self.url = sandbox.base_url",
+        text,
+        flags=re.DOTALL,
+    )
+    return text.replace("request(method, path,", "request(method, self.url + path, timeout=5,")
+
+
 READ, CREATE = "GET /v1/orders/…/", "POST /v1/orders/"
 HELPER_LINE, BUY_LINE, READ_LINE = ("/api.py", "8"), ("/sales.py", "7"), ("/sales.py", "13")
 CREATE_CALL, READ_CALL = (
@@ -79,83 +108,14 @@ def test_a_call_from_another_process_has_no_line() -> None:
     assert deciding_line(LocatedCall(CREATE, []), [CREATE_CALL]) is None
 
 
-def test_a_finding_names_the_caller_of_the_helper(tmp_path: Path) -> None:
-    """The finding names the line of the call whose response was lost."""
-    (tmp_path / "api.py").write_text(API)
-    (tmp_path / "sales.py").write_text(SALES)
-    report = tmp_path / "report.json"
-    result = suite(
-        tmp_path,
-        TESTS,
-        "--payment-rehearse-only=create:1:answer-lost",
-        f"--payment-rehearse-report={report}",
+@pytest.mark.parametrize("change", [str, without_coroutines], ids=["coroutines", "functions"])
+def test_a_finding_names_the_caller_of_the_helper(tmp_path: Path, change: Callable[[str], str]) -> None:
+    """The finding names the line of the call whose response was lost; another thread answers coroutines."""
+    (tmp_path / "api.py").write_text(change(API))
+    (tmp_path / "sales.py").write_text(change(SALES))
+    _, report, output = rehearse_suite(
+        tmp_path, change(TESTS), "--payment-rehearse-only=create:1:answer-lost"
     )
-    assert result.returncode == 1, result.stdout[-3000:]
-    line = 1 + SALES.splitlines().index('        return api.call("POST", "/v1/orders/", ORDER)["id"]')
-    (finding,) = json.loads(report.read_text())["tests"][0]["findings"]
-    assert finding["line"] == f"sales.py:{line}"
-
-
-ASYNC_API = """
-import httpx
-
-
-class Api:
-    def __init__(self, sandbox):
-        self.client = httpx.AsyncClient(
-            transport=sandbox.httpx_transport, base_url=sandbox.base_url, auth=(sandbox.api_key, "")
-        )
-
-    async def call(self, method, path, body=None):
-        answer = await self.client.request(method, path, json=body)
-        answer.raise_for_status()
-        return answer.json()
-"""
-ASYNC_SALES = """
-ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-
-
-async def buy(api):
-    try:
-        order = await api.call("POST", "/v1/orders/", ORDER)
-    except Exception:
-        order = await api.call("POST", "/v1/orders/", ORDER)  # sent again, unseen
-    return order["id"]
-
-
-async def is_paid(api, order_id):
-    order = await api.call("GET", f"/v1/orders/{order_id}/")
-    return order["status"] == "completed"
-"""
-ASYNC_TESTS = """
-import asyncio
-
-from api import Api
-from sales import buy, is_paid
-
-
-def test_a_sale(payment_sandbox, shop):
-    async def sale():
-        api = Api(payment_sandbox)
-        order_id = await buy(api)
-        await payment_sandbox.aio.act(order_id)
-        assert await is_paid(api, order_id)
-
-    asyncio.run(sale())
-"""
-
-
-def test_a_coroutine_has_a_line(tmp_path: Path) -> None:
-    """A coroutine's call has a line, although another thread answers it."""
-    (tmp_path / "api.py").write_text(ASYNC_API)
-    (tmp_path / "sales.py").write_text(ASYNC_SALES)
-    report = tmp_path / "report.json"
-    only, report_option = (
-        "--payment-rehearse-only=create:1:answer-lost",
-        f"--payment-rehearse-report={report}",
-    )
-    result = suite(tmp_path, ASYNC_TESTS, only, report_option)
-    assert result.returncode == 1, result.stdout[-3000:]
-    line = 1 + ASYNC_SALES.splitlines().index('        order = await api.call("POST", "/v1/orders/", ORDER)')
-    (finding,) = json.loads(report.read_text())["tests"][0]["findings"]
-    assert finding["line"] == f"sales.py:{line}"
+    line = 1 + SALES.splitlines().index('        order = await api.call("POST", "/v1/orders/", ORDER)')
+    (finding,) = report["findings"]
+    assert finding["line"] == f"sales.py:{line}", output[-3000:]

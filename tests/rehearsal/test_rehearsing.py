@@ -14,8 +14,8 @@ from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsing import create_progress
-from tests.support.blocks import blocks
-from tests.support.suites import passed, suite
+from tests.rehearsal.test_commands import assert_reproduced
+from tests.support.suites import suite
 
 BOOKS = """
 from payment_sandbox import BookEntry
@@ -125,34 +125,34 @@ def test_a_correct_shop_passes(tmp_path: Path) -> None:
     assert f"1 test rehearsed in {report['variations']} variations" in output
 
 
-def test_a_strict_review_holds_in_a_rehearsal_too(tmp_path: Path) -> None:
-    """A finding that fails a plain run fails its rehearsal, too: here, no webhook was sent."""
-    without_webhook = """
+WITHOUT_WEBHOOK = """
+MARKER
 def test_without_a_webhook(payment_sandbox):
     payment_sandbox.act(place(payment_sandbox)["id"])
 """
-    strict = "--payment-review=error"
-    plain = suite(tmp_path, without_webhook, strict)
-    assert plain.returncode == 1, plain.stdout[-2000:]
-    code, report, output = rehearse_suite(tmp_path, without_webhook, strict, "--payment-rehearse-budget=1s")
-    assert code == 1, output[-3000:]
-    assert "sent no webhook" in report["findings"][0]["sentence"]
-    _, report, _ = rehearse_suite(tmp_path, without_webhook, "--payment-rehearse-budget=1s")
-    assert not any("sent no webhook" in finding["sentence"] for finding in report["findings"])
 
 
-@pytest.mark.parametrize("marker", ["", '@pytest.mark.payment_review(expect=["HOOK-03"])'])
-def test_an_expected_mistake_is_expected_in_a_rehearsal_too(tmp_path: Path, marker: str) -> None:
-    """An expected mistake is no finding of the unchanged run or of a variation."""
-    without_webhook = f"""
-{marker}
-def test_without_a_webhook(payment_sandbox):
-    payment_sandbox.act(place(payment_sandbox)["id"])
-"""
-    _, report, _ = rehearse_suite(
-        tmp_path, without_webhook, "--payment-review=error", "--payment-rehearse-budget=1s"
-    )
-    assert any("sent no webhook" in finding["sentence"] for finding in report["findings"]) is not bool(marker)
+@pytest.mark.parametrize(
+    ("marker", "option", "is_finding"),
+    [
+        pytest.param("", "error", True, id="a finding that fails a plain run fails its rehearsal"),
+        pytest.param("", "off", False, id="no other finding of the review does"),
+        pytest.param('payment_review(expect=["HOOK-03"])', "error", False, id="an expected mistake does not"),
+    ],
+)
+def test_a_review_holds_in_a_rehearsal(tmp_path: Path, marker: str, option: str, is_finding: bool) -> None:
+    """A finding of the unchanged test fails it, and its command reproduces it in the folder of the run."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "shop").mkdir()
+    tests = WITHOUT_WEBHOOK.replace("MARKER", f"@pytest.mark.{marker}" if marker else "")
+    options = ("--payment-review", option, "--payment-coverage", "--payment-rehearse-only=action:1:fails")
+    code, report, output = rehearse_suite(tmp_path / "shop", tests, *options)
+    unsent = [each for each in report["findings"] if "sent no webhook" in each["sentence"]]
+    assert (code, bool(unsent)) == (int(is_finding), is_finding), output[-3000:]
+    if is_finding:
+        assert unsent[0]["variation"] == "unchanged"
+        assert "--payment-coverage" not in unsent[0]["again"]
+        assert_reproduced(unsent, tmp_path / "shop")
 
 
 def test_a_finding_fails_the_test_and_can_be_reproduced(tmp_path: Path) -> None:
@@ -268,37 +268,6 @@ def test_workers_share_the_tests(tmp_path: Path) -> None:
     assert [[each["effect"] for each in own] for own in findings] == [["a mail was sent twice"]] * 2
 
 
-def test_without_books_assertions_judge(tmp_path: Path) -> None:
-    """Without books, a failed assertion is a finding."""
-    counting = """
-def test_each_status_arrives_once(payment_sandbox, shop):
-    order = place(payment_sandbox)
-    payment_sandbox.act(order["id"])
-    assert shop.known == ["completed", "completed"]
-"""
-    code, report, _ = rehearse_until(has_findings, tmp_path, counting)
-    sentences = [finding["sentence"] for finding in report["findings"]]
-    assert code == 1
-    assert sentences[0].startswith(
-        "the webhook of 'processing' arrived twice: the test fails: AssertionError"
-    )
-
-
-@pytest.mark.prove
-def test_a_fixture_restarts_a_shop(tmp_path: Path) -> None:
-    """The fixture restarts a shop, which loses payments that it keeps in memory."""
-    restart = """
-@pytest.fixture
-def payment_shop_restart(shop):
-    return shop.paid.clear
-"""
-    result = suite(tmp_path, LOCKED + restart + A_SALE, "--payment-rehearse-only=action:1:restarted")
-    assert result.returncode == 1, result.stdout[-2000:]
-    assert "the shop was restarted after the customer's payment: the customer paid €12.95" in result.stdout
-    result = suite(tmp_path, LOCKED + A_SALE, "--payment-rehearse-only=action:1:restarted")
-    assert result.returncode == 0, "without the fixture nothing is restarted"
-
-
 def test_a_time_limit_applies_to_the_unchanged_test(tmp_path: Path) -> None:
     """A time limit applies to the unchanged test only; the variations have the budget."""
     (tmp_path / "conftest.py").write_text("""
@@ -388,19 +357,6 @@ def test_two_sales(payment_sandbox, shop):
     only = "--payment-rehearse-only=create:1:answer-lost"
     _, report, output = rehearse_suite(tmp_path, "import contextlib\n" + BOOKS + sells, only)
     assert not any("created the order again" in each["sentence"] for each in report["findings"]), output
-
-
-def test_suites_without_rehearsals_are_unaffected(tmp_path: Path) -> None:
-    """The fixtures for rehearsals have no effect in a plain run."""
-    passed(suite(tmp_path, BOOKS + A_SALE + "    payment_sandbox.clock.advance('PT2H')\n"), 1)
-
-
-def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
-    """The example shop to which the page links has no findings."""
-    (block,) = [block for block in blocks(read_source("agents")) if block.language == "python"]
-    (tmp_path / "report.json").unlink(missing_ok=True)
-    code, report, output = rehearse_suite(tmp_path, f"\n{block.text}", "--payment-rehearse-budget=3s")
-    assert (code, report["findings"]) == (0, []), output[-2000:]
 
 
 def test_the_page_names_every_change() -> None:

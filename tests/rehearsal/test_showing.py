@@ -1,10 +1,11 @@
 """A shop without books is checked by its pages and emails."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, parse_changed_step
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
     Emails,
@@ -12,7 +13,13 @@ from pytest_payment_sandbox.rehearsal.showing import (
     find_view_problems,
     normalize,
 )
-from tests.rehearsal.test_rehearsing import has_many_variations, rehearse_suite, rehearse_until
+from tests.rehearsal.test_rehearsing import (
+    A_SALE,
+    LOCKED,
+    has_many_variations,
+    rehearse_suite,
+    rehearse_until,
+)
 
 TWICE = [parse_changed_step("webhook:1:twice")]
 FAILS = [parse_changed_step("action:1:fails")]
@@ -48,118 +55,79 @@ def shown_page(is_paid: bool | None, text: str | None) -> ShownPage:
     return ShownPage("/thanks", is_paid, text)
 
 
-def test_a_page_must_tell_paid_from_unpaid() -> None:
-    """A page that shows the text of a paid order to an unpaid customer is a problem."""
-    before = CustomerView([shown_page(True, "thank you")])
-    (wrong,) = find_view_problems(
-        CustomerView([shown_page(False, "thank you")]), before, FAILS, is_same_money=False
-    )
-    assert wrong.kind == "shown-paid"
-    assert wrong.sentence.endswith("shows the same text to a customer who has not paid: 'thank you'")
-    for page in (shown_page(False, "pay now"), shown_page(None, "thank you"), shown_page(True, "thank you")):
-        assert list(find_view_problems(CustomerView([page]), before, FAILS, is_same_money=False)) == []
+THANKS, WAITS = shown_page(True, "thank you"), shown_page(True, "we wait")
+UNPAID, PAY_NOW = shown_page(False, "thank you"), shown_page(False, "pay now")
+FAILING = shown_page(False, None)._replace(error="status 500")
+MAILS = Emails(["basket", "paid"], 1)
+MOVED = True
+"""Money has moved by the change."""
 
 
-def test_an_earlier_attempt_may_show_the_payment() -> None:
-    """The page of an unpaid attempt may show that its purchase is paid."""
-    tries = CustomerView([shown_page(False, "thank you"), shown_page(True, "thank you")])
-    assert not list(find_view_problems(tries, tries, (), is_same_money=True))
-    unpaid = CustomerView([shown_page(False, "thank you"), shown_page(False, "thank you")])
-    assert list(find_view_problems(unpaid, tries, FAILS, is_same_money=False))
+def view(*pages: ShownPage, mails: Emails | None = None) -> CustomerView:
+    """Return what a customer sees."""
+    return CustomerView(list(pages), mails) if mails is not None else CustomerView(list(pages))
 
 
-def test_a_harmless_change_must_not_alter_a_page() -> None:
-    """A harmless change must not alter a page, unless money has moved or the page always varies."""
-    before, now = CustomerView([shown_page(True, "thank you")]), CustomerView([shown_page(True, "we wait")])
-    (wrong,) = find_view_problems(now, before, TWICE, is_same_money=True)
-    assert wrong.sentence == "the page /thanks shows 'we wait' instead of 'thank you'"
-    assert list(find_view_problems(now, before, TWICE, is_same_money=False)) == []
-    assert list(find_view_problems(now, before, FAILS, is_same_money=True)) == []
-    assert (
-        list(find_view_problems(now, CustomerView([shown_page(True, None)]), TWICE, is_same_money=True)) == []
-    )
-
-
-def test_a_page_that_fails_is_a_finding_of_any_change() -> None:
-    """A failing page is a problem unless it fails or is missing in the unchanged test."""
-    fails = shown_page(False, None)._replace(error="status 500")
-    before, now = CustomerView([shown_page(True, "thank you")]), CustomerView([fails])
-    (wrong,) = find_view_problems(now, before, FAILS, is_same_money=False)
-    assert (wrong.kind, wrong.sentence) == ("shown-error", "the page /thanks fails: status 500")
-    assert [each.kind for each in find_view_problems(now, before, TWICE, is_same_money=True)] == [
-        "shown-error"
+@pytest.mark.parametrize(
+    ("before", "now", "change", "has_moved", "words"),
+    [
+        # a page must tell a paid order from an unpaid one
+        (view(THANKS), view(UNPAID), FAILS, MOVED, "same text to a customer who has not paid: 'thank you'"),
+        (view(THANKS), view(PAY_NOW), FAILS, MOVED, ""),
+        (view(THANKS), view(shown_page(None, "thank you")), FAILS, MOVED, ""),
+        (view(THANKS), view(THANKS), FAILS, MOVED, ""),
+        # the page of an unpaid attempt may show that its purchase is paid by another one
+        (view(UNPAID, THANKS), view(UNPAID, THANKS), [], not MOVED, ""),
+        (view(UNPAID, THANKS), view(UNPAID, UNPAID), FAILS, MOVED, "to a customer who has not paid"),
+        # a harmless change must not alter a page, unless money has moved or the page always varies
+        (view(THANKS), view(WAITS), TWICE, not MOVED, "page /thanks shows 'we wait' instead of 'thank you'"),
+        (view(THANKS), view(WAITS), TWICE, MOVED, ""),
+        (view(THANKS), view(WAITS), FAILS, not MOVED, ""),
+        (view(shown_page(True, None)), view(WAITS), TWICE, not MOVED, ""),
+        # a failing page is a problem of any change, unless it fails or is missing in the unchanged test
+        (view(THANKS), view(FAILING), FAILS, MOVED, "the page /thanks fails: status 500"),
+        (view(THANKS), view(FAILING), TWICE, not MOVED, "the page /thanks fails: status 500"),
+        (view(FAILING), view(FAILING), FAILS, MOVED, ""),
+        (view(), view(FAILING), FAILS, MOVED, ""),
+        # extra and missing emails are problems, and so is a receipt for an unpaid customer
+        (
+            view(THANKS, mails=MAILS),
+            view(THANKS, mails=Emails(["basket", "paid", "paid"], 1)),
+            TWICE,
+            not MOVED,
+            "an extra copy of an email",
+        ),
+        (
+            view(THANKS, mails=MAILS),
+            view(THANKS, mails=Emails(["basket"], 1)),
+            TWICE,
+            not MOVED,
+            "does not get the email",
+        ),
+        (
+            view(THANKS, mails=MAILS),
+            view(PAY_NOW, mails=MAILS),
+            FAILS,
+            MOVED,
+            "gets the same emails as one who has: 'paid'",
+        ),
+        (view(THANKS, mails=MAILS), view(PAY_NOW, mails=Emails(["basket"], 1)), FAILS, MOVED, ""),
+    ],
+)
+def test_what_customers_see_is_compared_with_the_unchanged_run(
+    before: CustomerView, now: CustomerView, change: Sequence[ChangedStep], has_moved: bool, words: str
+) -> None:
+    """A page or an email that misleads a customer is a problem; other differences are none."""
+    problems = [
+        each.sentence for each in find_view_problems(now, before, change, is_same_money=not has_moved)
     ]
-    for known in (now, CustomerView()):
-        assert list(find_view_problems(now, known, FAILS, is_same_money=False)) == []
+    assert bool(problems) is bool(words)
+    assert all(words in each for each in problems)
 
 
-def test_mails_are_counted() -> None:
-    """Extra and missing emails are problems, and so is a receipt for an unpaid customer."""
-    pages = [shown_page(True, "thank you")]
-    before = CustomerView(pages, Emails(["basket", "paid"], 1))
-    for texts, words in (
-        (["basket", "paid", "paid"], "an extra copy of an email"),
-        (["basket"], "does not get the email"),
-    ):
-        (wrong,) = find_view_problems(
-            CustomerView(pages, Emails(texts, 1)), before, TWICE, is_same_money=True
-        )
-        assert (wrong.kind, words in wrong.sentence) == ("mailed-differently", True)
-    unpaid = CustomerView([shown_page(False, "pay now")], Emails(["basket", "paid"], 1))
-    (wrong,) = find_view_problems(unpaid, before, FAILS, is_same_money=False)
-    assert "gets the same emails as one who has: 'paid'" in wrong.sentence
-    without_receipt = unpaid._replace(emails=Emails(["basket"], 1))
-    assert list(find_view_problems(without_receipt, before, FAILS, is_same_money=False)) == []
-
-
-SHOWS = """
-import MAILER
-
-
-@pytest.fixture
-def shop(payment_sandbox):
-    app = Flask("shop")
-    app.paid, app.known = set(), set()
-
-    @app.post("/buy")
-    def buy():
-        order = payment_sandbox.session.post(
-            f"{payment_sandbox.base_url}/v1/orders/",
-            json=ORDER | {"return_url": "http://shop.example/thanks?x=1"},
-            timeout=5,
-        ).json()
-        app.known.add(order["id"])
-        return order["id"]
-
-    @app.post("/webhook")
-    def webhook():
-        look(request.json["order_id"])
-        return "", 204
-
-    @app.get("/thanks")
-    def thanks():
-        order_id = request.args["order_id"]
-        look(order_id)
-        return f"<h1>Order {order_id}</h1> {'Thank you!' if order_id in app.paid else 'Please pay.'}"
-
-    def look(order_id):
-        url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
-        answer = payment_sandbox.session.get(url, timeout=5)
-        answer.raise_for_status()
-        if answer.json()["status"] == "completed" and order_id not in app.paid:
-            app.paid.add(order_id)
-            send(order_id)
-
-    payment_sandbox.deliver_to(app)
-    payment_sandbox.every("PT1H", lambda: [look(order_id) for order_id in app.known - app.paid])
-    return app
-
-
-def test_a_sale(payment_sandbox, shop):
-    order_id = shop.test_client().post("/buy").text
-    payment_sandbox.act(order_id)
-    assert order_id in shop.paid
-
+SHOWS = (
+    f"import MAILER\n{LOCKED}{A_SALE}"
+    + """
 
 class Mail:
     def __init__(self, order_id):
@@ -169,6 +137,22 @@ class Mail:
 def send(order_id):
     SENT
 """
+)
+SHOWS = SHOWS.replace("json=ORDER", "json=ORDER | {'return_url': 'http://shop.example/thanks?x=1'}")
+SHOWS = SHOWS.replace("app.mails.append(order_id)", "send(order_id)").replace(
+    "def payment_books", "def no_books"
+)
+SHOWS = SHOWS.replace(
+    '    @app.post("/webhook")',
+    """    @app.get("/thanks")
+    def thanks():
+        order_id = request.args["order_id"]
+        with lock:
+            look(order_id)
+        return f"<h1>Order {order_id}</h1> {'Thank you!' if app.paid.get(order_id) else 'Please pay.'}"
+
+    @app.post("/webhook")""",
+)
 FLASK_MAIL = "from blinker import signal\n\nemail_dispatched = signal('email-dispatched')\n"
 DJANGO = "outbox = []\n"
 
@@ -195,40 +179,30 @@ def shop_with_mailer(folder: Path, mailer: str) -> str:
 
 def test_a_correct_shop_without_books_passes(tmp_path: Path) -> None:
     """A correct shop without books has no findings."""
-    right = shop_with_mailer(tmp_path, "flask_mail").replace(
-        "app.paid, app.known = set(), set()", "app.paid, app.known, lock = set(), set(), threading.Lock()"
-    )
-    right = right.replace("        look(request.json", "        with lock:\n            look(request.json")
-    right = right.replace(
-        "        look(order_id)\n        return f",
-        "        with lock:\n            look(order_id)\n        return f",
-    )
-    code, report, output = rehearse_until(has_many_variations, tmp_path, f"import threading\n{right}")
+    right = shop_with_mailer(tmp_path, "flask_mail")
+    code, report, output = rehearse_until(has_many_variations, tmp_path, right)
     assert (code, report["findings"]) == (0, []), output[-3000:]
 
 
+LOOKS = "            look(order_id)\n        return f"
 MISTAKES = {
-    "fails for unpaid customers": ("else 'Please pay.'", "else app.paid[0]"),
+    "fails for unpaid customers": ("else 'Please pay.'", "else 1 / 0"),
     "thanks customers who return early": (
-        "        look(order_id)\n        return f",
-        "        look(order_id)\n"
+        LOOKS,
+        "            look(order_id)\n"
         "        url = f'{payment_sandbox.base_url}/v1/orders/{order_id}/'\n"
         "        if payment_sandbox.session.get(url, timeout=5).json()['status'] == 'new':\n"
         "            return f'<h1>Order {order_id}</h1> Thank you!'\n"
         "        return f",
     ),
     "fails for customers before the webhook": (
-        "        look(order_id)\n        return f",
-        "        app.known.remove(order_id) if order_id in app.paid else app.paid.remove(order_id)\n"
-        "        app.known.add(order_id)\n        return f",
+        LOOKS,
+        "            app.paid[order_id] or 1 / 0\n        return f",
     ),
-    "thanks every customer": ("'Thank you!' if order_id in app.paid else 'Please pay.'", "'Thank you!'"),
-    "mails every customer": (
-        '        answer.raise_for_status()\n        if answer.json()["status"] == "completed" and',
-        "        if",
-    ),
-    "mails for each webhook": (" and order_id not in app.paid:", ":"),
-    "never reads again": ("[look(order_id) for order_id in app.known - app.paid]", "None"),
+    "thanks every customer": ("'Thank you!' if app.paid.get(order_id) else 'Please pay.'", "'Thank you!'"),
+    "mails every customer": ('if order.json()["status"] == "completed":', "if True:"),
+    "mails for each webhook": ("if is_news:", "if True:"),
+    "never reads again": ("[look(order_id) for order_id, paid in app.paid.items() if not paid]", "None"),
 }
 
 
@@ -236,17 +210,10 @@ MISTAKES = {
     ("mistake", "mailer", "variation", "words"),
     [
         ("thanks every customer", "flask_mail", "action:1:fails", "shows the same text to a customer"),
-        ("mails every customer", "flask_mail", "action:1:fails", "gets the same emails as one who has"),
         ("mails every customer", "django", "action:1:cancels", "gets the same emails as one who has"),
         (
             "mails for each webhook",
             "flask_mail",
-            "webhook:2:twice",
-            "an extra copy of an email",
-        ),
-        (
-            "mails for each webhook",
-            "django",
             "webhook:2:twice",
             "an extra copy of an email",
         ),

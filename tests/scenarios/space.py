@@ -1,4 +1,4 @@
-"""The space of rehearsals: all interactions of a run, with all their possible outcomes.
+"""The space of rehearsals: the interactions of a run with the service, and their possible outcomes.
 
 Interactions and outcomes are derived from the engine: its effects, actions, refusals, and the outcomes of
 scenarios. Each cell has a variation in the catalogue, or a reason for its exclusion.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from payment_sandbox.forms.fields import Choice
-from payment_sandbox.orders.actions import ACTIONS, BANK, CUSTOMER, Action
+from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.refusals import Refusal, refusal_classes
 from payment_sandbox.scenarios.effects import ErrorStatus, Fault, RequestEffect, Reset, Silence, WebhookEffect
 from payment_sandbox.scenarios.scenario_forms import ThenForm
@@ -17,91 +17,22 @@ from payment_sandbox.scenarios.variation import (
     ATTEMPT,
     CALLS,
     CHANGE,
-    JOB,
-    PRESS,
     READ,
-    TIME,
     WEBHOOK,
-    ChangedNumber,
-    ElapsedTime,
     OrderAction,
-    OtherChoice,
-    OtherCustomer,
     PriorEvent,
-    Repeat,
-    ReplacementScene,
     Step,
     Variation,
 )
 from payment_sandbox.scenarios.variation_catalogue import (
-    ACTS_LAST_MOMENT,
-    ACTS_TOO_LATE,
-    ACTS_TWICE,
-    AFTER_EARLIER_EXPIRY,
     AUTHORIZATION_EXPIRY,
-    CANCELS_EARLIER,
-    CANCELS_THEN_PAYS,
     CUSTOMER_PAYMENT,
-    FAILS_THEN_PAYS,
-    LAPSES,
-    LATE_ON_PAGE,
     MANUAL_CAPTURE,
     MANUAL_PART_CAPTURE,
     MANUAL_VOID,
-    OPENS_PAGE,
     ORDER_CHANGE,
-    PAYS_BOTH,
-    PAYS_EARLIER,
-    PAYS_EARLIER_FIRST,
-    RESTARTS,
-    RETURNS_FIRST,
-    RETURNS_UNPAID,
-    SENDS_LESS,
-    SENDS_MORE,
-    TWO_TABS,
-    WALKS_AWAY,
     rehearsal_variations,
 )
-
-BEFORE_EXPIRY: Final = "at the last moment"
-AFTER_EXPIRY: Final = "after the expiry"
-TWICE: Final = "twice"
-TOGETHER: Final = "twice at the same time"
-NEVER: Final = "never"
-OTHER_VALUE: Final = "with another value"
-EARLIER_ATTEMPT: Final = "while an earlier attempt ends"
-TIME_PASSES: Final = "and time passes"
-RESTART: Final = "and the shop restarts"
-CUSTOMER_RETURN: Final = "and the customer returns"
-OTHER_ATTEMPT: Final = "after another attempt on the same page"
-OTHER_CUSTOMER: Final = "after another customer"
-OTHER_CHOICE: Final = "with another choice"
-LATE: Final = "late"
-PAGE_OPENED: Final = "customer visit"
-
-SCENE_OUTCOMES: Final[Mapping[ReplacementScene, str]] = {
-    ACTS_LAST_MOMENT: BEFORE_EXPIRY,
-    LATE_ON_PAGE: BEFORE_EXPIRY,
-    OPENS_PAGE: PAGE_OPENED,
-    ACTS_TOO_LATE: AFTER_EXPIRY,
-    ACTS_TWICE: TWICE,
-    WALKS_AWAY: NEVER,
-    SENDS_LESS: OTHER_VALUE,
-    SENDS_MORE: OTHER_VALUE,
-    PAYS_BOTH: EARLIER_ATTEMPT,
-    PAYS_EARLIER: EARLIER_ATTEMPT,
-    PAYS_EARLIER_FIRST: EARLIER_ATTEMPT,
-    CANCELS_EARLIER: EARLIER_ATTEMPT,
-    AFTER_EARLIER_EXPIRY: EARLIER_ATTEMPT,
-    LAPSES: TIME_PASSES,
-    RESTARTS: RESTART,
-    RETURNS_FIRST: CUSTOMER_RETURN,
-    RETURNS_UNPAID: CUSTOMER_RETURN,
-    TWO_TABS: CUSTOMER_RETURN,
-    FAILS_THEN_PAYS: OTHER_ATTEMPT,
-    CANCELS_THEN_PAYS: OTHER_ATTEMPT,
-}
-"""The outcome of an action, by scene."""
 
 REFUSALS_BY_EVENT: Final[Mapping[PriorEvent, tuple[str, ...]]] = {
     MANUAL_CAPTURE: ("CaptureExceedsRemainder",),
@@ -168,13 +99,9 @@ EXCLUSION_REASONS: Final[Mapping[Cell, str]] = {
     ): "to the shop, this looks like an answer with 503: the same webhook arrives two minutes later",
     Cell("customer visit", ANY_OUTCOME): PAGE_ONLY,
     Cell("customer choose", ANY_OUTCOME): PAGE_ONLY,
+    Cell("customer pay", "customer visit"): "covered by `opens-page`, after which nobody pays at once",
     Cell("customer pay", "customer choose"): "this starts another attempt on the same page",
-    Cell("customer pay", OTHER_VALUE): "the page fixes the amount",
     **{Cell(f"customer {how}", ANY_OUTCOME): ATTEMPT_ENDED for how in ("fail", "cancel")},
-    Cell("bank credit", PAGE_OPENED): "a transfer has no page",
-    Cell("bank credit", TIME_PASSES): "received money needs no capture, so nothing lapses",
-    Cell("bank credit", OTHER_ATTEMPT): "a transfer has no page",
-    Cell("bank credit", CUSTOMER_RETURN): "a transfer has no page from which a customer returns",
     **{
         Cell(action, ANY_OUTCOME): SERVICE_DECISION
         for action in ("screening approve", "screening decline", "screening error", "processor fail")
@@ -183,12 +110,6 @@ EXCLUSION_REASONS: Final[Mapping[Cell, str]] = {
     Cell(ATTEMPT, "credit"): "covered by the bank's actions, even in a scenario",
     Cell(ATTEMPT, "screening passed"): "this is the default",
     Cell(ATTEMPT, "then error"): "to the shop, this looks like a screening that declines later",
-    Cell(TIME, NEVER): "the test itself decides when time passes; jobs and webhooks can be late on their own",
-    Cell(TIME, TWICE): "covered by more time that passes",
-    Cell(TIME, BEFORE_EXPIRY): "covered by actions and changes at the last moment",
-    Cell(JOB, NEVER): "covered by faults of the job's calls, and by rehearsals without jobs",
-    Cell(JOB, LATE): "covered by time passing after an action, which delays jobs",
-    Cell(JOB, OTHER_VALUE): "a job takes no input",
 }
 """The reasons for cells without a variation; a variation takes precedence over the reason for ``*``."""
 
@@ -202,9 +123,6 @@ def all_cells() -> list[Cell]:
         (WEBHOOK, webhooks),
         *((action.name, _action_outcomes(action)) for action in _all_actions()),
         (ATTEMPT, _attempt_outcomes()),
-        (PRESS, (TWICE, TOGETHER, OTHER_VALUE, OTHER_CUSTOMER, OTHER_CHOICE)),
-        (JOB, (TWICE, TOGETHER, NEVER, LATE, OTHER_VALUE)),
-        (TIME, (TWICE, NEVER, BEFORE_EXPIRY, TIME_PASSES, RESTART)),
     ]
     every = (Cell(interaction, outcome) for interaction, names in outcomes for outcome in names)
     return list(dict.fromkeys(every))
@@ -214,7 +132,7 @@ def variations_by_cell() -> dict[Cell, list[str]]:
     """Return the cells filled by the catalogue, with their variations, named as in settings."""
     names: dict[Cell, list[str]] = {}
     for variation in rehearsal_variations():
-        for kind in variation.kinds:
+        for kind in CELL_FINDERS.keys() & variation.kinds:
             for cell in CELL_FINDERS[kind](variation, kind):
                 names.setdefault(cell, []).append(f"{kind}:{variation.name}")
     return names
@@ -265,11 +183,7 @@ def _all_actions() -> Iterator[Action]:
 
 
 def _action_outcomes(action: Action) -> list[str]:
-    other_actions = [
-        Action(action.actor, name).name for name in ACTIONS[action.actor] if name != action.action
-    ]
-    outcomes = dict.fromkeys(SCENE_OUTCOMES.values()) if action.actor in (CUSTOMER, BANK) else (RESTART,)
-    return [*other_actions, *outcomes]
+    return [Action(action.actor, name).name for name in ACTIONS[action.actor] if name != action.action]
 
 
 def _attempt_outcomes() -> Iterator[str]:
@@ -303,10 +217,6 @@ def _action_cells(variation: Variation, kind: str) -> Iterator[Cell]:
             continue
         if isinstance(variation.effect, Action):
             yield Cell(action.name, variation.effect.name)
-        elif isinstance(variation.effect, ReplacementScene):
-            yield Cell(action.name, SCENE_OUTCOMES[variation.effect])
-        elif isinstance(variation.effect, ElapsedTime):
-            yield Cell(action.name, TIME_PASSES)
 
 
 def _attempt_cells(variation: Variation, kind: str) -> Iterator[Cell]:
@@ -314,30 +224,10 @@ def _attempt_cells(variation: Variation, kind: str) -> Iterator[Cell]:
     yield from (Cell(kind, f"{name} {choice}") for name, choice in outcome.items() if name != "after")
 
 
-def _form_cells(variation: Variation, kind: str) -> Iterator[Cell]:
-    effect = variation.effect
-    if isinstance(effect, Repeat):
-        yield Cell(kind, TOGETHER if effect.at_once else TWICE)
-    elif isinstance(effect, ChangedNumber):
-        yield Cell(kind, OTHER_VALUE)
-    elif isinstance(effect, OtherChoice):
-        yield Cell(kind, OTHER_CHOICE)
-    elif isinstance(effect, OtherCustomer):
-        yield Cell(kind, OTHER_CUSTOMER)
-
-
-def _time_cells(variation: Variation, kind: str) -> Iterator[Cell]:
-    effect = variation.effect
-    yield Cell(kind, SCENE_OUTCOMES[effect] if isinstance(effect, ReplacementScene) else TIME_PASSES)
-
-
 CELL_FINDERS: Final[Mapping[str, Callable[[Variation, str], Iterator[Cell]]]] = {
     **dict.fromkeys(CALLS, _call_cells),
     WEBHOOK: _webhook_cells,
     ACTION: _action_cells,
     ATTEMPT: _attempt_cells,
-    PRESS: _form_cells,
-    JOB: _form_cells,
-    TIME: _time_cells,
 }
 """The cells of a variation, by the kind of step."""

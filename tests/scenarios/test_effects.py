@@ -8,8 +8,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, RequestEffect, WebhookEffect
-from payment_sandbox.scenarios.scenario_forms import WebhookThenForm
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, RequestEffect
 from payment_sandbox.serving.server import Server
 from tests.support.servers import make_server
 
@@ -39,14 +38,3 @@ def test_a_client_notices_every_request_effect(effect: type[RequestEffect]) -> N
         assert outcomes[-1] != normal
         entry = client.journal()[-1]
         assert entry["fault"] == {effect.key: value}
-
-
-@pytest.mark.parametrize("effect", WEBHOOK_EFFECTS, ids=lambda effect: str(effect.key))
-def test_a_webhook_effect_is_read_and_changes_something(effect: type[WebhookEffect]) -> None:
-    """Each webhook effect can be loaded, and changes the reply, the copies or the time of a webhook."""
-    values = {"answer": 503, "duplicate": 2, "together": 2, "delay": "PT1H"}
-    value = values.get(effect.key, True)
-    assert WebhookThenForm().load({effect.key: value}) == {effect.key: value}
-    parsed = effect.of(value)
-    assert parsed.value == value
-    assert parsed.reply is not None or parsed.copies > 1 or effect.key in ("delay", "swap")

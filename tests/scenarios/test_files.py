@@ -99,15 +99,6 @@ def test_all_kinds_of_mistakes_are_reported_together(sandbox: Sandbox, tmp_path:
     assert sent == MISTAKES[1:], "a document in a request may have any name"
 
 
-def test_more_than_a_hundred_mistakes_are_all_reported(tmp_path: Path) -> None:
-    """All mistakes of a file are reported, without a limit."""
-    file = tmp_path / "x.yaml"
-    file.write_text("name: x\nrules:\n" + "  - then: {customer: payz}\n" * 150)
-    with pytest.raises(Invalid) as refused:
-        load_text(read_text(file), METHOD_NAMES, check_scenario_settings, str(file))
-    assert len(refused.value.violations) == 150
-
-
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     """A missing folder and an unreadable file are refused."""
     with pytest.raises(Invalid, match="is not a folder"):

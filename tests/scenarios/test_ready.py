@@ -9,9 +9,22 @@ import requests
 
 from tests.support.driver import Sandbox, by, card, details, refused
 from tests.support.projects import catalogue
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 
 Play = Callable[[str], Sandbox]
+Course = list[tuple[str, str, int]]
+COURSES: list[tuple[str, str, Course]] = [
+    # scenario, method, and what follows: a period, the order's status and the number of received webhooks
+    ("webhook-before-response", "bank-transfer", [("", "processing", 1)]),
+    ("webhook-twice", "credit-card", [("PT10S", "completed", 4)]),
+    ("webhooks-swapped", "credit-card", [("PT10S", "completed", 2)]),
+    ("webhook-late", "credit-card", [("PT30M", "completed", 1), ("PT31M", "completed", 2)]),
+    ("webhook-lost", "credit-card", [("P1D", "completed", 0)]),
+    ("transfer-late", "bank-transfer", [("P30D", "expired", 2), ("P1D", "completed", 3)]),
+    ("customer-walks-away", "credit-card", [("PT5S", "processing", 1), ("P1D", "expired", 2)]),
+]
+CREATIONS = [("service-unavailable", [503, 503, 201]), ("rate-limited", [*[201] * 5, 429])]
+REFUNDS = [("refund-fails-later", "P3D", "error"), ("refund-settles-later", "P2D", "completed")]
 
 
 @pytest.fixture
@@ -39,8 +52,47 @@ def test_every_ready_scenario_has_a_description_and_a_test(sandbox: Sandbox) -> 
         if isinstance(test, FunctionType)
         for word in test.__code__.co_consts
     }
-    assert names - {"default"} <= played
+    assert names - {"default"} <= {*played, *(row[0] for row in (*COURSES, *CREATIONS, *REFUNDS))}
     assert names == catalogue().scenarios.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "course"), COURSES, ids=lambda part: part if isinstance(part, str) else ""
+)
+def test_an_order_takes_the_course_of_its_scenario(
+    play: Play, shop: Shop, name: str, method: str, course: Course
+) -> None:
+    """The order has these statuses as time passes, and so many webhooks have arrived."""
+    sandbox = play(name)
+    order = sandbox.place(by(method))
+    for period, status, count in course:
+        if period:
+            sandbox.advance(period)
+        assert (sandbox.read(order)["status"], len(shop.received)) == (status, count)
+
+
+@pytest.mark.parametrize(("name", "statuses"), CREATIONS)
+def test_creations_are_refused(play: Play, name: str, statuses: list[int]) -> None:
+    """Successive creations have these statuses; refused ones create nothing, and a second later one succeeds."""
+    sandbox = play(name)
+    assert [sandbox.create(card()).status_code for _ in statuses] == statuses
+    assert len(sandbox.get("/control/orders/").json()["items"]) == statuses.count(201)
+    sandbox.advance("PT1S")
+    assert sandbox.create(card()).status_code == 201
+
+
+@pytest.mark.parametrize(("name", "period", "status"), REFUNDS)
+def test_a_refund_ends_later(play: Play, name: str, period: str, status: str) -> None:
+    """The refund is in progress until then; the amount of one that fails can be refunded again."""
+    sandbox = play(name)
+    order = sandbox.pay(sandbox.place(card()))
+    refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
+    sandbox.advance("PT47H")
+    assert sandbox.read(refund)["status"] == "processing"
+    sandbox.advance(period)
+    assert sandbox.read(refund)["status"] == status
+    again = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
+    assert (again.status_code == 201) is (status == "error")
 
 
 def test_the_second_try_works(play: Play, shop: Shop) -> None:
@@ -52,66 +104,6 @@ def test_the_second_try_works(play: Play, shop: Shop) -> None:
     assert shop.received == []
     sandbox.advance("PT2M")
     assert {item["state"] for item in sandbox.webhooks()} == {"delivered"}
-
-
-def test_a_webhook_comes_before_the_response(play: Play, shop: Shop) -> None:
-    """The webhook of a creation arrives before the response."""
-    sandbox = play("webhook-before-response")
-    order = sandbox.place(by("bank-transfer"))
-    assert shop.orders() == [order["id"]]
-
-
-def test_webhooks_come_twice_at_the_same_moment(play: Play, shop: Shop) -> None:
-    """Each webhook is delivered twice, and the second copy arrives while the shop handles the first."""
-    from threading import Barrier
-
-    both_received = Barrier(2)
-
-    def answer_both(received: Received) -> int:
-        both_received.wait(4)
-        return 200
-
-    shop.answer = answer_both
-    sandbox = play("webhook-twice")
-    order = sandbox.place(card())
-    sandbox.advance("PT10S")
-    assert shop.orders() == [order["id"]] * 4
-    assert {item["state"] for item in sandbox.webhooks()} == {"delivered"}
-
-
-def test_webhooks_are_swapped(play: Play, shop: Shop) -> None:
-    """The webhook of ``processing`` arrives last, and both webhooks find the order completed."""
-    statuses: list[str] = []
-    sandbox = play("webhooks-swapped")
-
-    def read_back(received: Received) -> int:
-        statuses.append(sandbox.read(received.body["order_id"])["status"])
-        return 200
-
-    shop.answer = read_back
-    sandbox.place(card())
-    sandbox.advance("PT10S")
-    first, second = sandbox.webhooks()
-    assert first["attempts"][0]["real_at"] > second["attempts"][0]["real_at"]
-    assert statuses == ["completed", "completed"]
-
-
-def test_a_webhook_is_late(play: Play, shop: Shop) -> None:
-    """The order is paid after ten seconds, and its webhook arrives after an hour."""
-    sandbox = play("webhook-late")
-    order = sandbox.place(card())
-    sandbox.advance("PT30M")
-    assert (sandbox.read(order)["status"], len(shop.received)) == ("completed", 1)
-    sandbox.advance("PT31M")
-    assert len(shop.received) == 2
-
-
-def test_webhooks_are_lost(play: Play, shop: Shop) -> None:
-    """The order is paid, and no webhook arrives."""
-    sandbox = play("webhook-lost")
-    order = sandbox.place(card())
-    sandbox.advance("P1D")
-    assert (sandbox.read(order)["status"], shop.received) == ("completed", [])
 
 
 def test_a_shop_is_down(play: Play, shop: Shop) -> None:
@@ -137,33 +129,6 @@ def test_a_create_response_is_lost(play: Play) -> None:
     assert sandbox.create(card()).status_code == 201
 
 
-def test_the_service_is_unavailable(play: Play) -> None:
-    """Two creations are refused with 503; the third succeeds."""
-    sandbox = play("service-unavailable")
-    for _ in range(2):
-        refused(sandbox.create(card()), 503, "ServiceUnavailable")
-    assert sandbox.agenda() == []
-    assert sandbox.create(card()).status_code == 201
-
-
-def test_requests_are_rate_limited(play: Play) -> None:
-    """The sixth creation within a second is refused; a second later creations succeed again."""
-    sandbox = play("rate-limited")
-    assert [sandbox.create(card()).status_code for _ in range(6)] == [201] * 5 + [429]
-    sandbox.advance("PT1S")
-    assert sandbox.create(card()).status_code == 201
-
-
-def test_a_transfer_is_late(play: Play) -> None:
-    """A transfer that arrives a day after expiry completes the order."""
-    sandbox = play("transfer-late")
-    order = sandbox.place(by("bank-transfer"))
-    sandbox.advance("P30D")
-    assert sandbox.read(order)["status"] == "expired"
-    sandbox.advance("P1D")
-    assert sandbox.read(order)["status"] == "completed"
-
-
 def test_a_transfer_has_the_wrong_sum(play: Play) -> None:
     """A transfer below the amount leaves the order pending; a credit of the rest completes it."""
     sandbox = play("transfer-wrong-sum")
@@ -181,16 +146,6 @@ def test_a_screening_needs_two_days(play: Play) -> None:
     assert sandbox.status(order) == ("processing", "pending")
     sandbox.advance("P1D")
     assert sandbox.read(order)["transactions"][0]["is_capturable"] is True
-
-
-def test_a_customer_walks_away(play: Play) -> None:
-    """The customer opens the payment page after five seconds, and the order expires."""
-    sandbox = play("customer-walks-away")
-    order = sandbox.place(card())
-    sandbox.advance("PT5S")
-    assert sandbox.status(order) == ("processing", "processing")
-    sandbox.advance("P1D")
-    assert sandbox.status(order) == ("expired", "expired")
 
 
 def test_an_authorization_runs_out(play: Play) -> None:
@@ -211,28 +166,6 @@ def test_a_delayed_capture_with_a_partial_void(play: Play) -> None:
     sandbox.advance("P7D")
     amounts = sandbox.read(order, "amount_details")["amount_details"]
     assert (amounts["captured"], amounts["voided"]) == (1500, 500)
-
-
-def test_a_refund_fails_later(play: Play) -> None:
-    """A refund fails three days after its creation, and its amount can be refunded again."""
-    sandbox = play("refund-fails-later")
-    order = sandbox.pay(sandbox.place(card()))
-    record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
-    sandbox.advance("P2D")
-    assert sandbox.read(record)["status"] == "processing"
-    sandbox.advance("P1D")
-    assert sandbox.read(record)["status"] == "error"
-    assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).status_code == 201
-
-
-def test_a_refund_settles_later(play: Play) -> None:
-    """A refund completes two days after its creation."""
-    sandbox = play("refund-settles-later")
-    order = sandbox.pay(sandbox.place(card()))
-    record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
-    assert record["status"] == "processing"
-    sandbox.advance("P2D")
-    assert sandbox.read(record)["status"] == "completed"
 
 
 def test_a_recurring_payment_is_declined(play: Play) -> None:

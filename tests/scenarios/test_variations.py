@@ -69,27 +69,22 @@ def webhook_step() -> Step:
     return Step(WEBHOOK, 1, "the webhook of 'completed'", delivery)
 
 
-def test_a_variation_without_an_entry_is_not_offered(
-    payment_sandbox: PaymentSandbox, sandbox: Sandbox
-) -> None:
-    """Without its entry, the variation is not offered anywhere."""
-    assert THRICE not in possible_changes(webhook_step())
-    assert "webhook-thrice" not in ready_names()
-    assert "webhook-thrice" not in Dashboard(sandbox).open().text
-    assert "thrice" not in str(coverage(project_of(payment_sandbox), ()))
-    assert "three times" not in PARTS["variations"]()
-
-
 @pytest.mark.usefixtures("thrice")
-def test_rehearsals_offer_it() -> None:
-    """A rehearsal offers the variation for each webhook, under its name."""
+def test_rehearsals_and_the_documentation_offer_it() -> None:
+    """A rehearsal offers it for each webhook; the documentation has its sentence, risk, offers and undoing."""
     assert THRICE in possible_changes(webhook_step())
     assert parse_changed_step("webhook:2:thrice").change is THRICE
+    shown = PARTS["variations"]() + PARTS["offers"]()
+    assert f"| `webhook` | `thrice` | the webhook came three times | {RISK} |" in shown
+    (line,) = [line for line in shown.splitlines() if line.startswith("| Every webhook comes three times |")]
+    for words in ("What if …", "switch", "scenario `webhook-thrice`", RISK, "remove the rule"):
+        assert words in line
+    assert "`webhook-thrice` | Every webhook comes three times" in PARTS["ready-scenarios"]()
 
 
 @pytest.mark.usefixtures("thrice")
-def test_the_dashboard_replays_with_it(watched: Sandbox) -> None:
-    """The button "What if …" applies the variation to a new order only."""
+def test_the_dashboard_offers_it(watched: Sandbox) -> None:
+    """The button "What if …" applies the variation to a new order only, and a switch to all webhooks."""
     order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
     browser = Dashboard(watched)
@@ -98,17 +93,11 @@ def test_the_dashboard_replays_with_it(watched: Sandbox) -> None:
     new_order = watched.get("/control/orders/?limit=1").json()["items"][0]
     attempts = {item["order_id"]: len(item["attempts"]) for item in watched.webhooks()}
     assert (attempts[new_order["id"]], attempts[order["id"]]) == (3, 1)
-
-
-@pytest.mark.usefixtures("thrice")
-def test_a_switch_turns_it_on_and_off(sandbox: Sandbox) -> None:
-    """A switch on the dashboard adds the rule of the variation, and removes it."""
-    browser = Dashboard(sandbox)
     shown = browser.press(browser.open("simulate/"), "switch=webhook-thrice")
-    assert sandbox.get("/control/faults/").json()["webhooks"] == [{"then": {"duplicate": 3}}]
+    assert watched.get("/control/faults/").json()["webhooks"] == [{"then": {"duplicate": 3}}]
     assert "Every webhook comes three times" in shown.text
     browser.press(shown, "switch=webhook-thrice")
-    assert sandbox.get("/control/faults/").json()["webhooks"] == []
+    assert watched.get("/control/faults/").json()["webhooks"] == []
 
 
 @pytest.mark.usefixtures("thrice")
@@ -126,17 +115,6 @@ def test_it_is_a_scenario_and_coverage_counts_it() -> None:
         assert sandbox.client.order(order["id"])["status"] == "completed"
         assert webhook_coverage(sandbox)["thrice"] == [order["id"]]
     server.stop()
-
-
-@pytest.mark.usefixtures("thrice")
-def test_the_documentation_lists_it() -> None:
-    """The documentation shows the variation's sentence, its risk, where it is offered, and its undoing."""
-    shown = PARTS["variations"]() + PARTS["offers"]()
-    assert f"| `webhook` | `thrice` | the webhook came three times | {RISK} |" in shown
-    (line,) = [line for line in shown.splitlines() if line.startswith("| Every webhook comes three times |")]
-    for words in ("What if …", "switch", "scenario `webhook-thrice`", RISK, "remove the rule"):
-        assert words in line
-    assert "`webhook-thrice` | Every webhook comes three times" in PARTS["ready-scenarios"]()
 
 
 def webhook_coverage(sandbox: PaymentSandbox) -> dict[str, list[str]]:

@@ -38,7 +38,7 @@ def test_servers_that_start_at_once_have_one_authority(state: Path) -> None:
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as processes:
         list(processes.map(create_context_in, [str(state.parent)] * 8))
     with make_server(security=Security(create_own_context([]), authority=tls.authority_file())) as server:
-        assert requests.get(f"{server.url}/health/", timeout=5, verify=str(state / "ca.pem")).ok
+        assert requests.get(f"{server.url}/health/", timeout=60, verify=str(state / "ca.pem")).ok
     assert sorted(path.name for path in state.iterdir()) == ["ca-key.pem", "ca.pem"]
 
 

@@ -19,7 +19,7 @@ HEAD = (
 
 def begin_snapshot(server: Server) -> socket.socket:
     """Open a connection and send the first half of a snapshot."""
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     connection.sendall(HEAD + PIECE)
     return connection
 
@@ -60,10 +60,10 @@ def test_a_client_that_sends_too_much_reads_why(sandbox: Sandbox) -> None:
     with requests.Session() as http:
         http.auth = (sandbox.key, "")
         for body in (b"[" * (8 << 20), iter([b"[" * (1 << 20)] * 8)):
-            answer = http.post(f"{sandbox.url}/v1/orders/", data=body, timeout=10)
+            answer = http.post(f"{sandbox.url}/v1/orders/", data=body, timeout=60)
             assert answer.status_code == 413
             assert "over 1048576 bytes" in answer.json()["error"]["value"]
-        assert http.get(f"{sandbox.url}/v1/orders/nothing/", timeout=10).status_code == 404
+        assert http.get(f"{sandbox.url}/v1/orders/nothing/", timeout=60).status_code == 404
 
 
 def test_a_large_snapshot_is_restored_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
@@ -78,6 +78,6 @@ def test_a_large_snapshot_is_restored_with_and_without_a_trailing_slash(sandbox:
             data=snapshot,
             headers={"Content-Type": "application/json"},
             auth=(sandbox.key, ""),
-            timeout=30,
+            timeout=60,
         )
         assert answer.status_code == 200, answer.text[:200]

@@ -5,7 +5,6 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from typing import Any, cast
 
 import pytest
@@ -60,7 +59,7 @@ class App:
             if not call.connection.begin_waiting():
                 return Response(status=503)
             self.waiting.release()
-            self.released.wait(10)
+            self.released.wait(60)
         if path == "/crash":
             raise ValueError("an unexpected error")
         if path == "/header":
@@ -107,7 +106,7 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
     assert requests.get(f"{url}/thread", timeout=60).text == "request"
     app.released.set()
     for call in (*calls, other):
-        call.join(5)
+        call.join()
     assert requests.get(f"{url}/thread", timeout=60).status_code == 200
 
 
@@ -122,20 +121,6 @@ def test_webhooks_wait_until_the_response_is_sent(app: App, url: str, path: str)
             assert app.response_ended.acquire(timeout=60)
             assert app.was_sent == [True] * count
             assert app.client.recv(4096).endswith(b"end")
-
-
-def test_a_connection_is_reusable_after_a_stream(url: str) -> None:
-    """A connection can be reused at once after a chunked response."""
-    connection = HTTPConnection(url.partition("://")[2], timeout=60)
-    connection.connect()
-    socket_before = connection.sock
-    for _ in range(20):
-        connection.request("GET", "/stream")
-        assert connection.getresponse().read() == b"one two three"
-        connection.request("GET", "/")
-        assert connection.getresponse().read() == b"server"
-        assert connection.sock is socket_before
-    connection.close()
 
 
 def test_an_application_that_fails_is_a_500_in_the_usual_shape(

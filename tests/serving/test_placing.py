@@ -1,14 +1,10 @@
-"""Each request is placed on the event loop or a thread exactly once."""
+"""Each request has a share of the server: that of its project, or a common one."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import requests
-from werkzeug.test import Client, EnvironBuilder
+from werkzeug.test import EnvironBuilder
 
-from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.call import ClientConnection
 from tests.attack.server_process import run_server
@@ -16,47 +12,12 @@ from tests.support.driver import by
 from tests.support.made_up_keys import crowding
 from tests.support.servers import make_server
 
-ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
-AUTH = (FIRST_API_KEY, "")
-LATE = {"when": {"method": "POST", "nth": 1000}, "then": {"latency": 1.0}}
-
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server with a frozen clock and a seed."""
     with make_server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as started:
         yield started
-
-
-def test_calls_with_a_fault_that_matches_none_of_them_hold_nothing_back(server: Server) -> None:
-    """Every webhook is sent, and the project becomes idle."""
-    client = SandboxClient(server.url, FIRST_API_KEY)
-    client.faults([LATE])
-    for _ in range(20):
-        assert requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=AUTH, timeout=60).status_code == 201
-    assert client.wait(idle=True)
-    assert server.registry.all()[0].epoch.outbox.is_idle
-    client.clock.advance("PT1M")
-    client.close()
-
-
-@pytest.mark.parametrize("faults", [[], [LATE]])
-def test_records_have_the_same_ids_as_without_a_connection(server: Server, faults: list[Any]) -> None:
-    """Each request is counted once, on the event loop or on a thread."""
-    with make_server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as other:
-        app = Client(other.app)
-        for url, put, post in (
-            (server.url, requests.put, requests.post),
-            ("", app.put, app.post),
-        ):
-            put(f"{url}/control/faults/", json={"faults": faults, "webhooks": []}, auth=AUTH)
-            for amount in (1, -1, 2):
-                post(f"{url}/v1/orders/", json={**ORDER, "amount": amount}, auth=AUTH)
-        first, second = (
-            [entry.id for entry in one.registry.all()[0].epoch.journal.entries()] for one in (server, other)
-        )
-    assert len(first) == 3
-    assert first == second
 
 
 def share(server: Server, method: str, path: str, api_key: str | None) -> str:

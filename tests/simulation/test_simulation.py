@@ -4,7 +4,7 @@ A failure names the seed and the faults of its run, which replay it.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -88,15 +88,6 @@ def test_a_server_that_paused_sends_no_older_webhook() -> None:
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("part", range(4))
-def test_stacked_faults_at_random(part: int) -> None:
-    """Servers are consistent with stacked faults anywhere."""
-    for seed in range(250 * part, 250 * (part + 1)):
-        run(seed, stacked_faults(seed))
-
-
-@pytest.mark.prove
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("fault", Fault)
 def test_a_fault_at_each_statement(fault: Fault) -> None:
     """Servers are consistent with a fault at any single statement."""
@@ -107,10 +98,11 @@ def test_a_fault_at_each_statement(fault: Fault) -> None:
 @pytest.mark.prove
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(4))
-def test_several_faults_at_random(part: int) -> None:
-    """Servers are consistent with up to four random faults."""
+@pytest.mark.parametrize("faults_of", [random_faults, stacked_faults])
+def test_several_faults_at_random(faults_of: Callable[[int], dict[int, Fault]], part: int) -> None:
+    """Servers are consistent with up to four random faults, and with stacked faults anywhere."""
     for seed in range(250 * part, 250 * (part + 1)):
-        run(seed, random_faults(seed))
+        run(seed, faults_of(seed))
 
 
 @pytest.mark.prove

@@ -1,7 +1,6 @@
 """A server that is restarted with a state file restores everything."""
 
 import os
-import sqlite3
 import subprocess
 import sys
 from datetime import timedelta
@@ -17,12 +16,12 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
-from payment_sandbox.storage.sqlite import StateFile, read_copy
-from tests.support.driver import Sandbox, card, details
+from payment_sandbox.storage.sqlite import StateFile
+from tests.support.driver import Sandbox, card
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.state_files import NOON, check_file, comparable, reconnect, with_server
+from tests.support.state_files import NOON, check_file, reconnect, with_server
 
 HOUR = timedelta(hours=1)
 
@@ -41,36 +40,6 @@ def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stdout[-3000:]
-
-
-def test_a_restarted_server_restores_everything(tmp_path: Path, shop: Shop) -> None:
-    """Orders, cards, QR codes, agenda, webhooks, faults, scenario, clock and random state are restored."""
-    state = tmp_path / "state.db"
-
-    def use_server(server: Server) -> tuple[Sandbox, dict[str, Any], str]:
-        sandbox = Sandbox(server, webhook_url=shop.url, seed=5)
-        order = sandbox.place(details(recurring_type="first"), amount=700)
-        sandbox.pay(order)
-        sandbox.authorized()
-        sandbox.post("/v1/bankqr/", {"amount": 5})
-        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100})
-        sandbox.put("/control/faults/", {"faults": [{"when": {"nth": 9}, "then": {"status": 503}}]})
-        sandbox.scenario({"times": 2, "then": {"customer": "pays", "after": "PT20M"}})
-        sandbox.place(card())
-        sandbox.advance("PT1M")
-        return sandbox, sandbox.get("/control/state/").json(), order["id"]
-
-    sandbox, before, order_id = with_server(state, use_server)
-
-    def check_restored(server: Server) -> None:
-        restarted = reconnect(sandbox, server)
-        after = restarted.get("/control/state/").json()
-        assert comparable(after) == comparable(before)
-        assert restarted.read(order_id)["flags"] == ["is-test", "has-refunds"]
-        labels = [event["label"] for event in restarted.advance("PT20M")]
-        assert any(label.startswith("customer pay") for label in labels)
-
-    with_server(state, check_restored)
 
 
 def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> None:
@@ -119,7 +88,7 @@ def test_a_webhook_in_flight_is_sent_again(tmp_path: Path, shop: Shop) -> None:
 
     def block(received: object) -> int:
         arrived.set()
-        stopped.wait(10)
+        stopped.wait(60)
         return 500
 
     def place_first(server: Server) -> None:
@@ -158,38 +127,6 @@ def test_a_running_clock_includes_the_time_without_a_server(tmp_path: Path) -> N
     assert restored is not None
     assert restored.now() == before  # a wall clock that was set back does not set this one back
     file.close()
-
-
-def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
-    """The records of deleted and of reset projects are removed from the file."""
-    state = tmp_path / "state.db"
-
-    def use_server(server: Server) -> tuple[Sandbox, Sandbox]:
-        deleted_sandbox, reset_sandbox = Sandbox(server), Sandbox(server)
-        for sandbox in (deleted_sandbox, reset_sandbox):
-            sandbox.place(card())
-        deleted_sandbox.delete("/control/project/")
-        reset_sandbox.post("/control/reset/")
-        return deleted_sandbox, reset_sandbox
-
-    deleted_sandbox, reset_sandbox = with_server(state, use_server)
-    with sqlite3.connect(state) as database:
-        assert database.execute("SELECT count(*) FROM record").fetchone() == (0,)
-    database.close()
-
-    def read_both(server: Server) -> tuple[int, int]:
-        deleted = requests.get(f"{server.url}/control/project/", auth=(deleted_sandbox.key, ""))
-        return deleted.status_code, len(reconnect(reset_sandbox, server).agenda())
-
-    assert with_server(state, read_both) == (401, 0)
-
-
-def test_new_projects_after_a_restart_are_new(tmp_path: Path) -> None:
-    """A restarted server with a seed creates projects with new ids."""
-    state = tmp_path / "state.db"
-    first = with_server(state, lambda server: Sandbox(server).project["project_id"], seed=3)
-    second = with_server(state, lambda server: Sandbox(server).project["project_id"], seed=3)
-    assert first != second
 
 
 def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
@@ -234,13 +171,3 @@ def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
             assert status(server, key, "DELETE") == 200
     with make_server(state=state, project_files=[declared]) as server:
         assert [status(server, key) for key in ("shop-key", FIRST_API_KEY)] == [401, 401]
-
-
-def test_generated_keys_of_deleted_projects_are_not_stored(tmp_path: Path) -> None:
-    """The digests of generated keys are not stored after deletion: they cannot be chosen again."""
-    state = tmp_path / "state.db"
-    with make_server(state=state) as server:
-        for _ in range(3):
-            Sandbox(server).delete("/control/project/")
-        assert server.state is not None
-        assert not read_copy(state)[0].deleted

@@ -8,7 +8,7 @@ import pytest
 
 from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.projects.project import NoServices, Project
-from payment_sandbox.projects.quotas import Meter, QuotaReached, Quotas, Usage
+from payment_sandbox.projects.quotas import Meter, Quotas, Usage
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
@@ -117,17 +117,6 @@ def test_a_resumed_project_counts_the_same(
     resumed.end()
     resumed.end()
     assert services.total_bytes == total_bytes
-
-
-def test_a_refused_change_changes_nothing(
-    backend: Backend, services: CountingServices, project: Project
-) -> None:
-    """A refused change leaves memory, store and usage unchanged."""
-    before = (snapshot_of(project), backend.stored and backend.stored())
-    with pytest.raises(QuotaReached, match="max-megabytes-in-all"):
-        describe(project, "x" * 1_000_000)
-    assert (snapshot_of(project), backend.stored and backend.stored()) == before
-    expect_counted(services, project)
 
 
 def test_a_commit_that_fails_counts_nothing(

@@ -45,21 +45,6 @@ def statuses(project: Project) -> list[str]:
     return [order.status for order in project.epoch.store.orders_newest_first()][::-1]
 
 
-def test_an_advance_on_a_full_disk_changes_nothing_and_runs_later(tmp_path: Path) -> None:
-    """A due command that cannot be stored stays on the agenda, the clock stays, and the next advance runs it."""
-    with project_with_orders(tmp_path / "state.db") as (file, project):
-        before, due = snapshot_of(project), agenda(project.epoch)
-        with full(file), pytest.raises(NotStored, match="nothing has changed") as refused:
-            advance_clock(project, {"by": "PT3H"})
-        assert refused.value.is_full
-        assert (snapshot_of(project), agenda(project.epoch)) == (before, due)
-        assert project.epoch.journal.failures == []
-        assert not project.epoch.is_advancing
-        advanced = advance_clock(project, {"by": "PT3H"})
-        assert len(advanced.events) == HOURS
-        assert statuses(project) == ["expired"] * HOURS
-
-
 def interrupt(file: StateFile, project: Project, written: int) -> NotStored:
     """Advance ten hours, and let the disk be full after some of the due commands; return the error."""
     moves = count(1)
@@ -83,13 +68,18 @@ def interrupt(file: StateFile, project: Project, written: int) -> NotStored:
 def test_a_disk_that_fills_during_an_advance_stops_it_at_a_true_time(tmp_path: Path, written: int) -> None:
     """With a disk that fills at any commit of an advance, the error says how far it came; the rest runs later."""
     with project_with_orders(tmp_path / "state.db") as (file, project):
-        start = project.now()
+        start, before, due = project.now(), snapshot_of(project), agenda(project.epoch)
         stopped = interrupt(file, project, written)
+        assert stopped.is_full
+        assert not project.epoch.is_advancing
+        assert ((snapshot_of(project), agenda(project.epoch)) == (before, due)) == (not written)
         assert isinstance(stopped, StepsInterrupted) == bool(written)
         assert ("nothing has changed" in str(stopped)) == (not written)
         assert (project.now() - start).total_seconds() == written * 3600
         assert statuses(project) == ["expired"] * written + ["new"] * (HOURS - written)
+        assert project.epoch.journal.failures == []
         assert len(advance_clock(project, {"by": "PT10H"}).events) == HOURS - written
+        assert statuses(project) == ["expired"] * HOURS
 
 
 def test_a_running_clock_continues_from_the_last_stored_event(tmp_path: Path) -> None:

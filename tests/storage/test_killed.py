@@ -41,7 +41,7 @@ class Books:
         with self._lock:
             self.target_count = self.fact_count + count
             self.target_reached.clear()
-        assert self.target_reached.wait(30)
+        assert self.target_reached.wait(120)
 
 
 def trade(url: str, books: Books, number: int) -> None:

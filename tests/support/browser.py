@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import axe_playwright_python
 from playwright.sync_api import BrowserContext, Page
@@ -42,12 +43,23 @@ def unfold(page: Page, *test_ids: str) -> None:
             menu.locator("summary").click()
 
 
-def press(page: Page, *test_ids: str) -> str:
-    """Press the first of several buttons that appears; return its test id."""
-    page.locator(",".join(f"[data-testid={test_id}]" for test_id in test_ids)).first.wait_for()
-    first = next(test_id for test_id in test_ids if by_id(page, test_id).count())
-    by_id(page, first).first.click()
-    return first
+class Traffic:
+    """The hosts and sizes of everything that a page loads, and its messages on the console."""
+
+    def __init__(self, page: Page) -> None:
+        self.hosts: set[str] = set()
+        self.console: list[str] = []
+        self.sizes: list[int] = []
+        page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        page.on("console", lambda message: self.console.append(message.text))
+        page.on("pageerror", lambda error: self.console.append(str(error)))
+        page.on("response", lambda answer: self.sizes.append(int(answer.headers.get("content-length", 0))))
+
+
+def scrolls_sideways(page: Page) -> bool:
+    """Whether the page is wider than its window."""
+    wide: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return wide
 
 
 EVERYTHING = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

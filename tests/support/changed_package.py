@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.commands import run_program
+
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE = CHECKOUT / "sandbox" / "payment_sandbox"
 FOLDERS = ("sandbox", "tests", "scenarios")
@@ -100,11 +102,5 @@ def copy_checkout(folder: Path) -> None:
 
 def python(arguments: Sequence[str], folder: Path, paths: Sequence[Path]) -> subprocess.CompletedProcess[str]:
     """Run Python in a folder, with ``paths`` as its PYTHONPATH."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {"PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
+    return run_program([sys.executable, *arguments], folder, **variables)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
@@ -41,10 +42,19 @@ def started(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[st
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command with additional environment variables until it exits."""
+    return run_program(command(*arguments), **environment)
+
+
+def run_program(
+    program: Sequence[str], folder: Path | None = None, timeout: float | None = None, /, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder, with additional environment variables; return its output as text."""
+    env = {**os.environ, **environment}
     return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
+        program, cwd=folder, env=env, timeout=timeout, capture_output=True, text=True, check=False
     )
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python of its own."""
+    return run_program([sys.executable, "-c", code], **environment)

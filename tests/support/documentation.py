@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +57,11 @@ def of(language: str, *names: str) -> list[Any]:
     return cases
 
 
-def run_command(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def run_command(
+    command: Sequence[str], folder: Path, timeout: float | None = None, /, **more: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command in a merchant's folder."""
+    env = environment(**{"XDG_STATE_HOME": str(folder / ".state"), **more})
     return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(XDG_STATE_HOME=str(folder / ".state"), **more),
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=folder, env=env, timeout=timeout, capture_output=True, text=True, check=False
     )

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
+from inspect import getsource
 from pathlib import Path
 from typing import Final
 
@@ -41,8 +42,8 @@ def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
 
 
 def cached(name: str, contents: Sequence[str], make: Callable[[Path], object]) -> Path:
-    """Return a folder for these contents, made once on this machine."""
-    digest = sha256("\n".join([sys.version, *contents]).encode()).hexdigest()[:12]
+    """Return a folder for these contents, made once on this machine, and again after a change of ``make``."""
+    digest = sha256("\n".join([sys.version, getsource(make), *contents]).encode()).hexdigest()[:12]
     return made_once(CACHE / f"{name}-{digest}", make)
 
 

@@ -1,13 +1,12 @@
 """Projects in other languages, with the packages that their users install."""
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from tests.support.commands import run_program
 from tests.support.documentation import ROOT
 from tests.support.environments import cached
 from tests.support.tools import unavailable
@@ -19,7 +18,7 @@ PHP_PACKAGE: Final = ROOT / "sandbox" / "php"
 
 def fetched(command: list[str], folder: Path) -> None:
     """Run a command that fetches packages; if they are unavailable, the test is skipped, except in CI."""
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    result = run_program(command, folder, 280)
     if result.returncode != 0:
         unavailable(
             f"{command[0]} could not fetch its packages: {result.stdout[-2000:]}{result.stderr[-2000:]}"
@@ -53,14 +52,9 @@ def install_for_php(folder: Path) -> None:
     sources = {"repositories": {"sandbox": {"type": "path", "url": str(PHP_PACKAGE)}, "packagist.org": False}}
     manifest = json.loads((folder / "composer.json").read_text())
     (folder / "composer.json").write_text(json.dumps({**manifest, **sources}))
-    result = subprocess.run(
-        ["composer", "install", "--no-interaction", "--quiet"],
-        cwd=folder,
-        env={**os.environ, "COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_HOME": str(folder / ".composer")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {"COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_HOME": str(folder / ".composer")}
+    install = ("composer", "install", "--no-interaction", "--quiet")
+    result = run_program(install, folder, **variables)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -30,10 +30,12 @@ def catalogue() -> Catalogue:
     return Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
 
 
-def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
-    """Create a registry without background workers."""
+def made_registry(
+    seed: int | None = None, clock: str = RUNNING, services: Services | None = None
+) -> Registry:
+    """Create a registry; without services, it has no background workers."""
     ids = Ids(seed) if seed is not None else None
-    return Registry(NoServices(REAL_TIME), MemoryStorage(), catalogue(), ids=ids, clock=clock)
+    return Registry(services or NoServices(REAL_TIME), MemoryStorage(), catalogue(), ids=ids, clock=clock)
 
 
 def stored_registry(file: StateFile, at: datetime) -> Registry:

@@ -1,10 +1,11 @@
 """A merchant's test suite in a separate process."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+
+from tests.support.documentation import run_command
 
 SHOP = """
 import pytest
@@ -64,15 +65,7 @@ def run_suite(
 ) -> subprocess.CompletedProcess[str]:
     """Write a module of tests, and run Python in its folder with these options."""
     (tmp_path / "test_shop.py").write_text(code)
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
-    return subprocess.run(
-        [sys.executable, *options],
-        env={**env, **environment},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_command([sys.executable, *options], tmp_path, **environment)
 
 
 def passed(result: subprocess.CompletedProcess[str], count: int) -> None:

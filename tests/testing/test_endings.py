@@ -269,18 +269,6 @@ def test_pending_work_of_a_test_ends_with_it(tmp_path: Path, options: tuple[str,
     passed(suite(tmp_path, PENDING_WORK, *options), 2)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("-p", "randomly"),
-        *(pytest.param(more, marks=pytest.mark.prove) for more in (("-n", "3"), ("-p", "no:xdist"))),
-    ],
-)
-def test_any_order_on_any_number_of_workers(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """A suite passes with and without pytest-randomly and pytest-xdist."""
-    passed(suite(tmp_path, SEVERAL, *options), 5)
-
-
 def test_projects_with_running_clocks_are_freed() -> None:
     """The scheduler frees closed projects with running clocks at once."""
     server = PaymentSandboxServer()

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -194,48 +194,6 @@ def test_the_handler_of_another_project_may_run_in_between(
     assert notified
     assert errors(payment_sandbox) == errors(other) == {"None"}
     other.close()
-
-
-def answer_without_status(environ: object, start_response: object) -> list[bytes]:
-    """Answer without a status, against WSGI."""
-    return [b"x"]
-
-
-def answer_with_text(environ: object, start_response: Callable[..., object]) -> list[str]:
-    """Answer with text instead of bytes, against WSGI."""
-    start_response("200 OK", [])
-    return ["text"]
-
-
-@pytest.mark.parametrize(
-    ("application", "message"),
-    [(answer_without_status, "did not call start_response"), (answer_with_text, "TypeError")],
-)
-def test_an_application_that_violates_wsgi_has_not_answered(
-    payment_sandbox: PaymentSandbox, application: Any, message: str
-) -> None:
-    """An application that violates WSGI has not answered, which the review reports."""
-    payment_sandbox.deliver_to(application)
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    (webhook,) = payment_sandbox.webhooks
-    assert (webhook["state"], message in str(webhook["attempts"][0]["error"])) == ("pending", True)
-    assert {finding.rule for finding in payment_sandbox.review()} == {"HOOK-09"}
-
-
-def test_written_and_yielded_parts_keep_their_order(payment_sandbox: PaymentSandbox) -> None:
-    """Written and yielded parts of a body keep their order."""
-
-    def writing(environ: object, start_response: Callable[..., Callable[[bytes], object]]) -> Iterator[bytes]:
-        write = start_response("200 OK", [])
-        write(b"one ")
-        yield b"two "
-        write(b"three")
-
-    payment_sandbox.deliver_to(writing)
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    response = payment_sandbox.webhooks[0]["attempts"][0]["response"]
-    assert response is not None
-    assert response["body"] == "one two three"
 
 
 def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox) -> None:

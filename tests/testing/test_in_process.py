@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 import requests
 import urllib3
-from flask import Flask, request
-from flask.testing import FlaskClient
-from werkzeug.wrappers import Response
 
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.testing.clients.with_requests import InProcessAdapter
@@ -39,37 +36,6 @@ def test_no_cookie_goes_from_one_project_to_the_next() -> None:
         shared.get(f"http://{order['transactions'][0]['payment_url']}?language=de")
         assert not list(shared.cookies)
         sandbox.stop()
-
-
-def test_a_body_without_an_end_is_cut(payment_sandbox: PaymentSandbox) -> None:
-    """An endless body is truncated, and the webhook counts as delivered by its status."""
-
-    def forever() -> Iterator[bytes]:
-        while True:
-            yield b"x" * 1000
-
-    payment_sandbox.deliver_to(shop_that(lambda order_id: Response(forever())))
-    order_id = place(payment_sandbox)
-    in_time(lambda: payment_sandbox.act(order_id, action="visit"))
-    (webhook,) = payment_sandbox.webhooks
-    response = webhook["attempts"][0]["response"]
-    assert response is not None
-    assert (webhook["state"], len(response["body"])) == ("delivered", 4096)
-
-
-def test_an_incomplete_answer_counts_by_its_status(payment_sandbox: PaymentSandbox) -> None:
-    """A webhook with an incomplete answer body counts by its status, with a warning."""
-
-    def incomplete_body() -> Iterator[bytes]:
-        yield b"half"
-        raise ValueError("out of paper")
-
-    payment_sandbox.deliver_to(shop_that(lambda order_id: Response(incomplete_body())))
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    (attempt,) = payment_sandbox.webhooks[0]["attempts"]
-    assert attempt["response"] is not None
-    assert attempt["response"]["status"] == 200
-    assert "is incomplete" in str(attempt["warning"])
 
 
 def body_pieces() -> Iterator[bytes]:
@@ -167,22 +133,6 @@ def test_the_adapter_is_for_this_server_alone(payment_sandbox: PaymentSandbox) -
     assert isinstance(
         payment_sandbox.session.get_adapter(f"{payment_sandbox.base_url}/v1/"), InProcessAdapter
     )
-
-
-def test_a_shop_s_own_pages_are_not_touched(payment_sandbox: PaymentSandbox) -> None:
-    """A webhook reaches the shop with its query, body and host unchanged."""
-    app = Flask("shop")
-    seen: list[Any] = []
-
-    @app.post("/wöb")
-    def webhook() -> str:
-        seen.append((request.args["x"], request.get_json()["event"], request.host))
-        return ""
-
-    payment_sandbox.deliver_to(app, "https://shop.test:8443/wöb?x=ö")
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert seen == [("ö", "status_changed", "shop.test:8443")]
-    assert isinstance(app.test_client(), FlaskClient)
 
 
 def test_an_invalid_webhook_address_is_refused(payment_sandbox: PaymentSandbox) -> None:

@@ -3,16 +3,19 @@
 import functools
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
-from flask import Flask
+from flask import Flask, request
 from starlette.applications import Starlette
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.shops.asgi import AsgiShop
 from payment_sandbox.testing.shops.receiving import WsgiShop, wrap_application
+from tests.support.in_process import place
 
 
 def wsgi(environ: Any, start_response: Any) -> list[bytes]:
@@ -126,26 +129,65 @@ def test_everything_else_is_refused(payment_sandbox: PaymentSandbox, message: st
     assert payment_sandbox.client.project()["settings"]["webhook_url"] is None
 
 
-def test_the_host_of_webhooks(payment_sandbox: PaymentSandbox) -> None:
-    """Webhooks have the host of their address, unless ``host`` overrides it."""
-    hosts: list[str] = []
+Webhook = dict[str, Any]
 
-    def record_host(environ: Any, start_response: Any) -> list[bytes]:
-        hosts.append(environ["HTTP_HOST"])
-        start_response("204 No Content", [])
-        return []
+
+def by_wsgi(seen: list[Webhook]) -> Any:
+    """A Flask shop that records a webhook."""
+    shop = Flask("shop")
+
+    @shop.post("/<path:path>")
+    def webhook(path: str) -> str:
+        address = (request.scheme, request.host, path, request.args.get("x"))
+        seen.append({"address": address, "type": request.mimetype, "body": request.get_data()})
+        return ""
+
+    return shop
+
+
+def by_asgi(seen: list[Webhook]) -> Any:
+    """An ASGI shop that records a webhook."""
+
+    async def shop(scope: Any, receive: Any, send: Any) -> None:
+        headers, query = dict(scope["headers"]), parse_qs(scope["query_string"].decode())
+        host, path = headers[b"host"].decode(), scope["path"].removeprefix("/")
+        address = (scope["scheme"], host, path, query.get("x", [None])[0])
+        seen.append(
+            {"address": address, "type": headers[b"content-type"].decode(), "body": (await receive())["body"]}
+        )
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    return shop
+
+
+@pytest.mark.parametrize("interface", [by_wsgi, by_asgi])
+def test_a_webhook_arrives_whole(payment_sandbox: PaymentSandbox, interface: Callable[..., Any]) -> None:
+    """It has the scheme, host, path, query and body of its address, unless ``host`` overrides the host."""
+    seen: list[Webhook] = []
 
     def visit(**order: Any) -> None:
-        body = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "wallet-web"}], **order}
-        created = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=body).json()
-        payment_sandbox.act(created["id"], action="visit")
+        payment_sandbox.act(place(payment_sandbox, **order), action="visit")
 
-    payment_sandbox.deliver_to(record_host)
-    visit()
-    visit(webhook_url="https://shop.example:8443/hook")
-    payment_sandbox.deliver_to(record_host, host="shop.local")
-    visit(webhook_url="https://shop.example:8443/hook")
-    assert hosts == ["testserver", "shop.example:8443", "shop.local"]
+    def check() -> None:
+        payment_sandbox.deliver_to(interface(seen))
+        visit()
+        payment_sandbox.deliver_to(interface(seen), "https://shop.test:8443/hooks/w%C3%B6b?x=%C3%B6")
+        visit()
+        visit(webhook_url="https://shop.example/hook")
+        payment_sandbox.deliver_to(interface(seen), host="shop.local")
+        visit(webhook_url="https://shop.example:8443/hook")
+
+    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on the test thread
+        thread.submit(check).result()
+    assert [each["address"] for each in seen] == [
+        ("http", "testserver", "webhook", None),
+        ("https", "shop.test:8443", "hooks/wöb", "ö"),
+        ("https", "shop.example", "hook", None),
+        ("https", "shop.local", "hook", None),
+    ]
+    assert {each["type"] for each in seen} == {"application/json"}
+    assert all(b"status_changed" in each["body"] for each in seen)
 
 
 @pytest.mark.parametrize("host", [5, "", "two words", "a\r\nX: y", "http://shop.example"])

@@ -191,13 +191,14 @@ def test_a_seed_for_the_same_identifiers(tmp_path: Path) -> None:
     assert len(set(ids)) == 2, "each test of a run has its own identifiers"
 
 
-def test_settings_of_every_project(tmp_path: Path) -> None:
-    """Settings of the ini file apply to every project; a marker takes precedence."""
+@pytest.mark.parametrize("is_running", [False, True])
+def test_settings_of_every_project(tmp_path: Path, server: Server, is_running: bool) -> None:
+    """Settings of the ini file apply to every project, also on a running server; a marker takes precedence."""
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\npayment_settings =\n    mode = live\n    cards_approved = false\n    name = the suite's\n"
     )
     code = ONE_TEST.replace("def test_it", "@pytest.mark.payment_settings(name='mine')\ndef test_it")
-    result = suite(tmp_path, code, "-s")
+    result = suite(tmp_path, code, "-s", **({"SANDBOX_URL": server.url} if is_running else {}))
     passed(result, 1)
     assert "'mode': 'live'" in result.stdout
     assert "'cards_approved': False" in result.stdout
@@ -279,11 +280,3 @@ def test_projects_that_several_tests_share(tmp_path: Path) -> None:
     result = suite(tmp_path, SHARED)
     assert "1 failed, 4 passed" in result.stdout
     assert "- payment sandbox -" in result.stdout
-
-
-def test_the_server_of_a_suite_is_shared_with_others(tmp_path: Path, server: Server) -> None:
-    """Settings of the suite also apply on a running server."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\npayment_settings = mode = live\n")
-    result = suite(tmp_path, ONE_TEST, "-s", SANDBOX_URL=server.url)
-    passed(result, 1)
-    assert "'mode': 'live'" in result.stdout

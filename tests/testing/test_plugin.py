@@ -1,7 +1,5 @@
 """The fixtures in separate suites, run as merchants run them."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,8 @@ import requests
 
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.serving.server import Server
+from tests.support.commands import run_python
+from tests.support.servers import make_server
 from tests.support.suites import passed, suite
 
 USING_ALL = """
@@ -36,11 +36,44 @@ def test_nothing_leaks(payment_sandbox):
 """
 
 
+CROWD = """
+from pathlib import Path
+
+
+@pytest.mark.parametrize("number", range(160))
+def test_alone_in_the_crowd(payment_sandbox, number):
+    paid, unpaid = place(payment_sandbox, amount=1000 + number), place(payment_sandbox, amount=1)
+    (Path(__file__).parent / f"{number}.order").write_text(paid["id"])
+    payment_sandbox.act(paid["id"])
+    advance = payment_sandbox.clock.advance("PT60M")
+    assert {event["order_id"] for event in advance.events} == {unpaid["id"]}
+    order = payment_sandbox.client.order(paid["id"])
+    assert (order["amount"], order["status"]) == (1000 + number, "completed")
+    assert payment_sandbox.client.order(unpaid["id"])["status"] == "expired"
+    assert {entry["order_id"] for entry in payment_sandbox.client.journal()} == {paid["id"], unpaid["id"]}
+    for other in sorted(Path(__file__).parent.glob("*.order"))[:4]:
+        foreign = other.read_text()
+        if foreign and foreign != paid["id"]:
+            url = f"{payment_sandbox.base_url}/v1/orders/{foreign}/"
+            assert payment_sandbox.session.get(url).status_code == 404
+"""
+
+
+@pytest.mark.prove
+def test_many_workers_share_a_server_and_never_meet(tmp_path: Path) -> None:
+    """Each test has its own project, clock and orders, and cannot read those of other tests."""
+    with make_server(freeze_memory=True) as shared:
+        passed(suite(tmp_path, CROWD, "-n", "16", SANDBOX_URL=shared.url), 160)
+        assert len(shared.registry.all()) == 1, "the projects of all tests are deleted"
+
+
 @pytest.mark.parametrize(
     ("options", "environment"),
     [
         pytest.param((), {}, id="in this process"),
         pytest.param(("-n", "2"), {}, id="with parallel workers"),
+        pytest.param(("-p", "randomly"), {}, id="in any order"),
+        pytest.param(("-p", "no:xdist"), {}, id="without pytest-xdist", marks=pytest.mark.prove),
         pytest.param((), {"SANDBOX_URL": "", "SANDBOX_CONTROL_TOKEN": ""}, id="with unset variables of CI"),
         pytest.param((), {"SANDBOX_URL": "URL"}, id="with a running server"),
     ],
@@ -51,40 +84,6 @@ def test_the_fixtures_of_the_contract(
     """The fixtures work, with a new project for each test."""
     variables = {name: value.replace("URL", server.url) for name, value in environment.items()}
     passed(suite(tmp_path, USING_ALL, *options, **variables), 2)
-
-
-DELIVERED = """
-def test_a_handler_sees_the_time_of_its_webhook(payment_sandbox, shop):
-    times = []
-
-    @shop.before_request
-    def note():
-        times.append(payment_sandbox.clock.now)
-
-    order = place(payment_sandbox)
-    before = payment_sandbox.clock.now
-    payment_sandbox.clock.advance("PT2H")
-    assert [(time - before).total_seconds() for time in times] == [1800.0]
-    assert shop.known == ["expired"]
-
-
-def test_a_shop_that_crashes_is_tried_again(payment_sandbox, shop):
-    @shop.before_request
-    def crash():
-        raise ValueError("out of stock")
-
-    order = place(payment_sandbox)
-    payment_sandbox.act(order["id"], action="cancel")
-    payment_sandbox.clock.advance("PT30M")
-    webhook = payment_sandbox.webhooks[-1]
-    assert (webhook["state"], len(webhook["attempts"])) == ("failed", 10)
-    assert webhook["attempts"][0]["response"]["status"] == 500
-"""
-
-
-def test_a_shop_in_this_process_gets_its_webhooks(tmp_path: Path) -> None:
-    """A handler sees the time of its webhook, and one that crashes gets all attempts."""
-    passed(suite(tmp_path, DELIVERED), 2)
 
 
 FROZEN = """
@@ -131,15 +130,14 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
         "import sys, pytest; before = set(sys.modules); import pytest_payment_sandbox.plugin; "
         "print(*sorted(set(sys.modules) - before))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == [
+    assert run_python(code).stdout.split() == [
         "payment_sandbox",
         "payment_sandbox.interrupts",
         "payment_sandbox.loading",
         "payment_sandbox.version",
         "pytest_payment_sandbox",
-        "pytest_payment_sandbox.plugin_options",
         "pytest_payment_sandbox.plugin",
+        "pytest_payment_sandbox.plugin_options",
     ]
 
 

@@ -213,22 +213,3 @@ def test_a_fault_is_described_in_words(payment_sandbox: PaymentSandbox) -> None:
     assert "-> 201, fault: response lost, connection cut\n" in payment_sandbox.timeline()
     (response,) = [entry for entry in payment_sandbox.client.timeline() if entry["kind"] == "response"]
     assert response["detail"] == "fault: response lost, connection cut"
-
-
-@pytest.mark.parametrize("shop", ["wsgi", "asgi"])
-def test_an_exception_of_a_handler_needs_no_log(payment_sandbox: PaymentSandbox, shop: str) -> None:
-    """The timeline shows an exception of a handler without any log."""
-
-    def fail(order_id: str) -> Any:
-        raise KeyError("sku-77")
-
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        raise KeyError("sku-77")
-
-    payment_sandbox.deliver_to(shop_that(fail) if shop == "wsgi" else application)
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    report = payment_sandbox.timeline()
-    assert "      KeyError: 'sku-77'" in report
-    assert "Your handler failed with an exception, which the timeline shows." in report
-    assert "log" not in report.replace(str(Path(__file__).parents[1]), "")  # a traceback names files
-    assert "listen" not in report

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.suites import suite
 
 CALLS = (
@@ -14,21 +12,16 @@ CALLS = (
     "payment_sandbox.wait_for('no-such-order', 'completed')",
     "asyncio.run(payment_sandbox.aio.act('no-such-order'))",
 )
+TESTS = "".join(f"\n\ndef test_{number}(payment_sandbox):\n    {call}\n" for number, call in enumerate(CALLS))
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_a_refusal_ends_at_the_line_of_the_test(call: str, tmp_path: Path) -> None:
+def test_a_refusal_ends_at_the_line_of_the_test(tmp_path: Path) -> None:
     """A traceback ends at the call in the test; ``--full-trace`` shows all of it."""
-    test = f"""
-import asyncio
-
-
-def test_it(payment_sandbox):
-    {call}
-"""
-    output = suite(tmp_path, test, "--tb=short").stdout
-    failure = output.partition("Captured")[0].partition("short test summary")[0]
-    assert "SandboxError" in failure
-    assert "payment_sandbox/" not in failure, failure
-    full_output = suite(tmp_path, test, "--tb=short", "--full-trace").stdout
-    assert "payment_sandbox/" in full_output
+    for options, is_full in (("--tb=short", "--show-capture=no"), False), (("--full-trace",), True):
+        output = suite(tmp_path, "import asyncio\n" + TESTS, *options).stdout
+        failures = output.partition("short test summary")[0].split("___ test_")[1:]
+        assert len(failures) == len(CALLS), output
+        for failure in failures:
+            traceback = failure.partition("- payment sandbox -")[0]
+            assert "SandboxError" in traceback
+            assert ("payment_sandbox/" in traceback) == is_full, traceback

@@ -2,12 +2,11 @@
 
 # ruff: noqa: TID251 (the shop reads it)
 
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 
 from payment_sandbox.testing.project_fixture import FREEZEGUN_MISSING, PaymentSandbox
+from tests.support.commands import run_python
 from tests.support.in_process import place, shop_that
 
 
@@ -42,7 +41,4 @@ with PaymentSandboxServer().project({}).wall_clock():
 
 def test_without_freezegun_the_error_suggests_it() -> None:
     """Without freezegun, which is optional, the error suggests its installation."""
-    result = subprocess.run(
-        [sys.executable, "-c", WITHOUT_FREEZEGUN], capture_output=True, text=True, check=False
-    )
-    assert result.stderr.splitlines()[-1] == f"RuntimeError: {FREEZEGUN_MISSING}"
+    assert run_python(WITHOUT_FREEZEGUN).stderr.splitlines()[-1] == f"RuntimeError: {FREEZEGUN_MISSING}"

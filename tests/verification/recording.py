@@ -9,6 +9,7 @@ from typing import Any
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox_verify.player import SandboxPlayer
 from payment_sandbox_verify.verifying import reference_sandbox
+from tests.verification.exchanges import AlteringSession
 
 LINES = [{"merchant_order_line_id": "socks", "name": "Socks", "amount": 500, "quantity": 2}]
 CUSTOMER = {"first_name": "Jan", "country": "NL", "email_address": "jan@example.com"}
@@ -136,10 +137,14 @@ def _order(transactions: Any, **fields: Any) -> dict[str, Any]:
 
 
 def record_har(
-    file: Path, change: Change | None = None, play: Callable[[Recorder], None] = play_shop_day
+    file: Path,
+    change: Change | None = None,
+    play: Callable[[Recorder], None] = play_shop_day,
+    session: AlteringSession | None = None,
 ) -> Path:
-    """Write a HAR file of a shop's day; ``change`` alters each entry."""
+    """Write a HAR file of a shop's day; ``change`` alters each entry, and ``session`` each exchange."""
     with reference_sandbox({"clock": f"frozen@{START.isoformat()}"}) as reference:
+        reference.service._session = session or reference.service._session
         recorder = Recorder(reference)
         play(recorder)
     for entry in recorder.entries:

@@ -30,8 +30,3 @@ def scenes_about(rules: str) -> list[ConversationScene]:
         about = [each.name for each in all_scenes() if any(rule in step.rules.split() for step in each.steps)]
         names.update(about[:SCENES_OF_A_RULE])
     return scenes_called(*names)
-
-
-def settings_scenes() -> list[ConversationScene]:
-    """Return the scenes in which deviations with settings show."""
-    return scenes_named(*SETTINGS_SCENES)

@@ -16,43 +16,39 @@ from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 from tests.verification.differing import DEVIATIONS
 from tests.verification.exchanges import AlteringSession, Exchange
-from tests.verification.scenes import settings_scenes
-
-REPRODUCIBLE = (
-    "invalid requests are 422",
-    "the currency error has another text",
-    "unknown orders are forbidden",
-    "an excessive capture is 400",
-)
-
-
-def _apply_all(exchange: Exchange) -> None:
-    for name in REPRODUCIBLE:
-        after = DEVIATIONS[name].after
-        assert after is not None
-        after(exchange)
+from tests.verification.scenes import SETTINGS_SCENES, scenes_named
 
 
 def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Path) -> None:
-    """A server with the written file as its project differs in the same rules as the service."""
-    scenes = settings_scenes()
+    """Settings copy each deviation of a server, and a sandbox with the written file differs in the same rules."""
+    reproducible = [each for each in DEVIATIONS.values() if each.settings]
+    scenes, errors = scenes_named(*SETTINGS_SCENES), {}
+    for each in reproducible:
+        errors.update(each.settings.get("errors", {}))
+
+    def deviate(exchange: Exchange) -> None:
+        for each in reproducible:
+            assert each.after is not None
+            each.after(exchange)
+
     with reference_sandbox() as reference:
-        reference.service._session = AlteringSession(None, _apply_all)
+        reference.service._session = AlteringSession(None, deviate)
         comparison = compare(reference, live=False, scenes=scenes)
+    assert comparison.settings == {"absolute_urls": True, "errors": errors}
     assert comparison.not_copied == []
     file = tmp_path / "differences.yaml"
     file.write_text(format_settings_file(comparison, file.name), encoding="utf-8")
+    assert "No setting can reproduce" not in file.read_text(encoding="utf-8")
     with make_server(project_files=[file]) as server, requests.Session() as session:
         session.trust_env = False
         clock = SandboxClient(server.url, "sandbox-key").clock
         pause = lambda seconds: clock.advance(timedelta(seconds=seconds))  # noqa: E731
         service = service_at(server.url, "sandbox-key", session, pause=pause)
-        comparison_with_copy = compare(Player(service), live=False, scenes=scenes)
-    assert comparison.differing
-    assert {each.rule for each in comparison_with_copy.differing} == {
-        each.rule for each in comparison.differing
-    }
-    assert comparison_with_copy.settings == comparison.settings
+        copied = compare(Player(service), live=False, scenes=scenes)
+    rules = {each.rule for each in comparison.differing}
+    assert {rule for each in reproducible for rule in each.rules.split()} <= rules
+    assert {each.rule for each in copied.differing} == rules
+    assert copied.settings == comparison.settings
 
 
 def request_error(sandbox: Sandbox, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:

@@ -27,9 +27,7 @@ COMPLETE = """
 )
 def test_an_incomplete_behaviour_does_not_start(rest: str, problem: str) -> None:
     """An effect with an incomplete behaviour prevents startup; test_new_fault tries one without any."""
-    source = (
-        f"from payment_sandbox.web.merchant import faults\n{DECLARED}{INCOMPLETE}{rest}require_behaviours()"
-    )
+    source = f"from payment_sandbox.web.merchant import fault_effects\n{DECLARED}{INCOMPLETE}{rest}require_behaviours()"
     result = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
     assert (result.returncode == 0) == (not problem), result.stderr
     assert problem in result.stderr

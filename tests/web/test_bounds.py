@@ -49,33 +49,24 @@ def fill_decisions(project: Project, count: int) -> int:
     return len(journal.of(RecordedDecision))
 
 
-def fill_actions(project: Project, count: int) -> int:
-    """Add customers' actions."""
-    action = PerformedAction("action-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
-    project.epoch.journal.add([action] * count)
-    return len(list(project.epoch.journal.actions()))
+ENTRIES = {
+    "Actions of customers, banks and other actors": PerformedAction(
+        "action-1", NOON, NOON, "customer", "visit", "page", "order", None, {}
+    ),
+    "Status changes": ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None),
+    "Past scheduled events": AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON),
+    "Failed scheduled events": Failure("failure-1", "order", "expiry", "label", "error", NOON, NOON),
+}
 
 
-def fill_statuses(project: Project, count: int) -> int:
-    """Add status changes of an order."""
-    reached = ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None)
-    project.epoch.journal.add([reached] * count)
-    return len(project.epoch.journal.of(ReachedStatus))
+def fill_with(entry: Any) -> Fill:
+    """Return a function that adds equal entries to the journal."""
 
+    def fill(project: Project, count: int) -> int:
+        project.epoch.journal.add([entry] * count)
+        return len(project.epoch.journal.of(type(entry)))
 
-def fill_agenda_events(project: Project, count: int) -> int:
-    """Add scheduled events that have happened."""
-    event = AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON)
-    project.epoch.journal.add([event] * count)
-    return len(project.epoch.journal.of(AgendaEvent))
-
-
-def fill_failures(project: Project, count: int) -> int:
-    """Add scheduled events that failed."""
-    failure = Failure("failure-1", "order", "expiry", "label", "error", NOON, NOON)
-    for _ in range(count):
-        project.epoch.journal.add([failure])
-    return len(project.epoch.journal.failures)
+    return fill
 
 
 def delivery(number: int) -> Delivery:
@@ -145,12 +136,9 @@ def fill_disconnected_listeners(project: Project, count: int) -> int:
 
 
 FILLS: dict[str, Fill] = {
+    **{subject: fill_with(entry) for subject, entry in ENTRIES.items()},
     "Requests in the journal": fill_journal,
     "Scenario decisions": fill_decisions,
-    "Actions of customers, banks and other actors": fill_actions,
-    "Status changes": fill_statuses,
-    "Past scheduled events": fill_agenda_events,
-    "Failed scheduled events": fill_failures,
     "Webhooks": fill_webhooks,
     "Delivery attempts of a webhook": fill_attempts,
     "Events for watchers": fill_events,

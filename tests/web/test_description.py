@@ -13,7 +13,6 @@ from payment_sandbox.version import __version__
 from payment_sandbox.web.routes import FactsBlueprint, RouteWithoutFacts, described_routes
 from tests.support.described import description
 from tests.support.driver import Sandbox, card
-from tests.support.servers import make_server
 
 
 @pytest.mark.rule("CTL-05")
@@ -98,13 +97,6 @@ def test_every_query_parameter_is_described() -> None:
         "amount_details",
     ]
     assert "completed" in schemas["/control/wait/", "status"]["enum"]
-
-
-def test_the_description_has_the_public_url() -> None:
-    """The description has the public URL, so tools can call the server."""
-    with make_server(public_url="http://pay.test:8443/sandbox") as server:
-        whole = requests.get(f"{server.local_url}/openapi.json").json()
-    assert whole["servers"][0]["url"] == "http://pay.test:8443/sandbox"
 
 
 def test_a_route_without_facts_does_not_start() -> None:

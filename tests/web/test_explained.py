@@ -1,7 +1,6 @@
 """A header of a refused merchant call names the rule that refused it and the calls that are possible now."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -64,104 +63,60 @@ def test_every_violation_names_its_rule(sandbox: Sandbox) -> None:
     assert re.findall(r"[A-Z]{3}-\d\d", rules) == ["ORD-03", "SET-11", "ORD-08", "ORD-10"]
 
 
-def authorized(sandbox: Sandbox, **more: Any) -> tuple[dict[str, Any], str]:
-    """Create an authorized card order with lines; return it and the path of its transaction."""
-    order = sandbox.place(card(**{"capture_mode": "manual", **more}), amount=LINES_TOTAL, order_lines=LINES)
-    sandbox.acted(order, "customer pay")
-    return order, f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
-
-
 UPDATE = "update " + ", ".join(field.name for field in SENT_FIELDS if field.changes)
-
-
-def capture_too_much(sandbox: Sandbox) -> requests.Response:
-    """Capture one cent more than the remaining amount."""
-    _, path = authorized(sandbox)
-    sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
-    return sandbox.post(f"{path}/captures/amount/", {"amount": 501})
-
-
-def capture_in_another_style(sandbox: Sandbox) -> requests.Response:
-    """Capture by order lines after a capture by amount."""
-    _, path = authorized(sandbox)
-    sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
-    lines = [{"merchant_order_line_id": "socks", "quantity": 1}]
-    return sandbox.post(f"{path}/captures/orderlines/", {"order_lines": lines})
-
-
-def capture_delayed(sandbox: Sandbox) -> requests.Response:
-    """Capture a payment that is captured automatically."""
-    _, path = authorized(sandbox, capture_mode="delayed")
-    return sandbox.post(f"{path}/captures/")
-
-
-def capture_too_late(sandbox: Sandbox) -> requests.Response:
-    """Capture at the end of the authorization period."""
-    _, path = authorized(sandbox, expiration_period="P7D")
-    sandbox.advance("P7D")
-    return sandbox.post(f"{path}/captures/")
-
-
-def refund_nothing(sandbox: Sandbox) -> requests.Response:
-    """Refund an order without captures."""
-    order, _ = authorized(sandbox)
-    return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
-
-
-def refund_too_much(sandbox: Sandbox) -> requests.Response:
-    """Refund one cent more than was paid."""
-    order = sandbox.place(by("wallet-web"))
-    sandbox.acted(order, "customer pay")
-    return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1001})
-
-
-def cancel_paid(sandbox: Sandbox) -> requests.Response:
-    """Cancel a paid order."""
-    order = sandbox.place(by("wallet-web"))
-    sandbox.acted(order, "customer pay")
-    return sandbox.delete(f"/v1/orders/{order['id']}/")
-
-
-def capture_before_the_customer(sandbox: Sandbox) -> requests.Response:
-    """Capture before the customer has authorized the payment."""
-    order = sandbox.place(card(capture_mode="manual"))
-    return sandbox.post(f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/")
-
-
-REFUSED_CALLS = [
-    (
-        capture_too_much,
-        "SET-47",
-        "capture in full (500), capture by amount up to 500, void by amount up to 500, ",
+MANUAL, DELAYED = card(capture_mode="manual"), card(capture_mode="delayed")
+SOCKS = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
+REMAINDER = "capture in full (500), capture by amount up to 500, void by amount up to 500, "
+BY_AMOUNT = "POST transactions/{attempt}/captures/amount/"
+IN_FULL = "POST transactions/{attempt}/captures/"
+Calls = list[tuple[str, dict[str, Any]]]
+REFUSED_CALLS: dict[str, tuple[dict[str, Any], str, Calls, str, str]] = {
+    # transaction, control calls before, merchant calls, rule of the last one, possible calls
+    "more than the remainder": (
+        MANUAL, "pay", [(BY_AMOUNT, {"amount": 1500}), (BY_AMOUNT, {"amount": 501})], "SET-47", REMAINDER
     ),
-    (
-        capture_in_another_style,
-        "CAP-09",
-        "capture in full (500), capture by amount up to 500, void by amount up to 500, ",
+    "lines after an amount": (
+        MANUAL, "pay", [(BY_AMOUNT, {"amount": 1500}), ("POST transactions/{attempt}/captures/orderlines/", SOCKS)],
+        "CAP-09", REMAINDER
     ),
-    (
-        capture_delayed,
-        "CAP-06",
-        f"void by amount up to {LINES_TOTAL}, void by order lines, cancel, {UPDATE};",
+    "a capture that comes by itself": (
+        DELAYED, "pay", [(IN_FULL, {})],
+        "CAP-06", f"void by amount up to {LINES_TOTAL}, void by order lines, cancel, {UPDATE};"
     ),
-    (capture_too_late, "CAP-04", f"{UPDATE};"),
-    (
-        refund_nothing,
-        "SET-49",
-        f"capture in full ({LINES_TOTAL}), capture by amount up to {LINES_TOTAL}, capture by order",
+    "a capture after expiry": ({**MANUAL, "expiration_period": "P7D"}, "pay P7D", [(IN_FULL, {})], "CAP-04", f"{UPDATE};"),
+    "a refund without captures": (
+        MANUAL, "pay", [("POST refunds/", {})],
+        "SET-49", f"capture in full ({LINES_TOTAL}), capture by amount up to {LINES_TOTAL}, capture by order"
     ),
-    (refund_too_much, "SET-49", "refund up to 1000, update"),
-    (cancel_paid, "SET-50", "refund up to 1000, update"),
-    (capture_before_the_customer, "CAP-02", f"cancel, {UPDATE}, amount, order_lines;"),
-]
+    "a refund of too much": (
+        by("wallet-web"), "pay", [("POST refunds/", {"amount": LINES_TOTAL + 1})],
+        "SET-49", f"refund up to {LINES_TOTAL}, update"
+    ),
+    "a cancellation of a paid order": (
+        by("wallet-web"), "pay", [("DELETE ", {})], "SET-50", f"refund up to {LINES_TOTAL}, update"
+    ),
+    "a capture before the customer": (
+        MANUAL, "", [(IN_FULL, {})], "CAP-02", f"cancel, {UPDATE}, amount, order_lines;"
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "rule", "possible"), REFUSED_CALLS)
+@pytest.mark.parametrize(
+    ("transaction", "before", "calls", "rule", "possible"), REFUSED_CALLS.values(), ids=REFUSED_CALLS
+)
 def test_a_refusal_names_rule_and_possible_calls(
-    sandbox: Sandbox, call: Callable[[Sandbox], requests.Response], rule: str, possible: str
+    sandbox: Sandbox, transaction: dict[str, Any], before: str, calls: Calls, rule: str, possible: str
 ) -> None:
     """The header names the calls that the order's state allows, with their limits."""
-    answer = call(sandbox)
+    order = sandbox.place(transaction, amount=LINES_TOTAL, order_lines=LINES)
+    action, _, period = before.partition(" ")
+    if action:
+        sandbox.pay(order)
+    if period:
+        sandbox.advance(period)
+    for call, body in calls:
+        method, _, path = call.format(attempt=order["transactions"][0]["id"]).partition(" ")
+        answer = sandbox.call(method, f"/v1/orders/{order['id']}/{path}", body)
     assert answer.status_code == 409, answer.text
     rules, choice = read_explanation(answer)
     assert rules == f"{rule} {rule_texts()[rule]}"
@@ -170,9 +125,9 @@ def test_a_refusal_names_rule_and_possible_calls(
 
 def test_possible_calls_succeed(sandbox: Sandbox) -> None:
     """The calls that the header names succeed, up to the last cent."""
-    order, path = authorized(sandbox)
-    assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL + 1}).status_code == 409
-    assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL}).status_code == 200
+    order = sandbox.authorized()
+    assert sandbox.take(order, "captures/amount", {"amount": LINES_TOTAL + 1}).status_code == 409
+    assert sandbox.take(order, "captures/amount", {"amount": LINES_TOTAL}).status_code == 200
     answer = sandbox.delete(f"/v1/orders/{order['id']}/")
     assert read_explanation(answer)[1].startswith(f"refund up to {LINES_TOTAL}, update")
     assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": LINES_TOTAL}).status_code == 201

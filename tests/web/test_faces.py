@@ -72,34 +72,26 @@ def test_a_refusal_skips_the_inner_part_of_the_call(refusing: Middleware, skippe
     assert (answer.status_code, seen) == (418, ["outer", *inside[skipped:], "outer 418"])
 
 
-def test_an_application_without_the_dashboard_has_no_trace_of_it() -> None:
-    """Without the dashboard its paths answer 404, and everything else works."""
-    registry = made_registry()
-    _, api_key = registry.create({})
-    app = make_app(registry, public_url="http://sandbox.example", load_optional_faces=list)
-    assert not [rule for rule, _ in described_routes(app.parts()) if "dashboard" in rule.rule]
-    client = Client(app)
-    order = {"currency": "EUR", "amount": 1}
-    assert client.post("/v1/orders/", json=order, auth=(api_key, "")).status_code == 201
-    assert client.get("/dashboard/").status_code == 404
-    assert client.get("/docs/").status_code == 200
-
-
 def test_html_faces_are_loaded_at_their_first_request() -> None:
-    """Calls to the APIs, also to unknown paths of them, load no HTML faces; the first page loads them once."""
+    """Calls to the APIs, also to unknown paths of them, load no HTML faces; without the dashboard the rest works."""
     loaded: list[str] = []
 
     def load() -> list[Face]:
         loaded.append("optional faces")
         return []
 
-    app = make_app(made_registry(), public_url="http://sandbox.example", load_optional_faces=load)
+    registry = made_registry()
+    _, api_key = registry.create({})
+    app = make_app(registry, public_url="http://sandbox.example", load_optional_faces=load)
     client = Client(app)
+    order = {"currency": "EUR", "amount": 1}
+    assert client.post("/v1/orders/", json=order, auth=(api_key, "")).status_code == 201
     for path in ("/v1/orders/x/", "/v1/nothing/", "/control/nothing/", "/health/"):
         client.get(path)
     assert loaded == []
     assert [client.get(path).status_code for path in ("/docs/", "/dashboard/")] == [200, 404]
     assert loaded == ["optional faces"]
+    assert not [rule for rule, _ in described_routes(app.parts()) if "dashboard" in rule.rule]
 
 
 AMBIENT = {"request", "g", "session", "current_app", "url_for", "render_template"}

@@ -60,6 +60,9 @@ def test_repeated_webhooks_are_marked(watched: Sandbox, shop: Shop) -> None:
     steps = read_story(watched, duplicated)
     assert steps.count("webhook, attempt 1: processing") == 2
     assert steps.count("webhook, attempt 1: processing · a copy") == 1
+    webhook = watched.webhooks(order_id=duplicated["id"])[0]
+    text = Dashboard(watched).open(f"requests/{webhook['id']}/").text
+    assert (text.count("Attempt 1, a copy"), text.count("Attempt 1")) == (1, 2)
 
 
 def test_a_deviating_step_names_its_cause(watched: Sandbox) -> None:

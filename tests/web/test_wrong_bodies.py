@@ -145,6 +145,8 @@ def test_a_compressed_body_is_refused(sandbox: Sandbox, coding: str) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": coding}
     error = refused(sandbox.post("/v1/orders/", data=GOOD, headers=headers), 415, "UnsupportedMediaType")
     assert "without Content-Encoding" in error["value"]
+    (entry,) = sandbox.get("/control/journal/").json()["items"]
+    assert entry["request"] is None, "the body was not read"
     plain = {"Content-Type": "application/json", "Content-Encoding": "identity"}
     assert sandbox.post("/v1/orders/", data=GOOD, headers=plain).status_code == 201
 

@@ -164,14 +164,20 @@ RAW = [
 ]
 
 
-@pytest.mark.rule("SET-03")
-@pytest.mark.parametrize(("raw", "status"), RAW)
-def test_malformed_http_gets_the_same_error_shape(sandbox: Sandbox, raw: bytes, status: int) -> None:
-    """The HTTP server answers malformed requests with the same error shape and closes the connection."""
+def exchange(sandbox: Sandbox, raw: bytes) -> tuple[bytes, bytes]:
+    """Send raw bytes; return head and body of the response."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(raw)
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+    return head, body
+
+
+@pytest.mark.rule("SET-03")
+@pytest.mark.parametrize(("raw", "status"), RAW)
+def test_malformed_http_gets_the_same_error_shape(sandbox: Sandbox, raw: bytes, status: int) -> None:
+    """The HTTP server answers malformed requests with the same error shape and closes the connection."""
+    head, body = exchange(sandbox, raw)
     assert head.startswith(b"HTTP/1.")
     assert int(head.split()[1]) == status
     error = json.loads(body)["error"]
@@ -181,13 +187,11 @@ def test_malformed_http_gets_the_same_error_shape(sandbox: Sandbox, raw: bytes, 
 
 def test_a_post_without_content_length_is_an_empty_body(sandbox: Sandbox) -> None:
     """Bytes that follow the request are not its body."""
-    host, _, port = sandbox.url.partition("://")[2].partition(":")
     credentials = base64.b64encode(f"{sandbox.key}:".encode())
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
-        connection.sendall(
-            b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            b"Authorization: Basic " + credentials + b"\r\n\r\n"
-        )
-        answer = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert answer.split()[1] == b"400"
-    assert b"empty" in answer
+    head, body = exchange(
+        sandbox,
+        b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        b"Authorization: Basic " + credentials + b"\r\n\r\n",
+    )
+    assert head.split()[1] == b"400"
+    assert b"empty" in body

@@ -240,7 +240,9 @@ def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
 
 def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[UnknownKey]:
     if isinstance(field, fields.Nested):
-        yield from unknown_keys(_form_of(field), value, path)
+        form = field.schema
+        assert isinstance(form, Form), "forms must nest forms"
+        yield from unknown_keys(form, value, path)
     elif isinstance(field, fields.List) and isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, dict):
@@ -248,12 +250,6 @@ def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[U
     elif isinstance(field, fields.Dict) and field.value_field is not None and isinstance(value, dict):
         for key, item in value.items():
             yield from _unknown_in(field.value_field, item, f"{path}.{key}")
-
-
-def _form_of(field: fields.Nested) -> Form:
-    form = field.schema
-    assert isinstance(form, Form), "forms must nest forms"
-    return form
 
 
 def _violations(messages: object, path: str, value: object) -> Iterator[Violation]:

@@ -1,37 +1,90 @@
 """JSON Schema generated from the forms, the only source of these rules."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import getdoc
 from typing import Any, Final
 
-from apispec import APISpec
-from apispec.ext.marshmallow import MarshmallowPlugin
-from marshmallow import RAISE, Schema, fields
+from marshmallow import RAISE, Schema, fields, missing, validate
 
 from payment_sandbox.forms.base import Form
 from payment_sandbox.forms.fields import Items, NumberOrText, OneOrMany, Seconds
 
 COMPONENTS: Final = "#/components/schemas/"
+DEFINITIONS: Final = "#/$defs/"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+TYPES: Final[Mapping[type["fields.Field[Any]"], str | None]] = {
+    NumberOrText: None,
+    fields.String: "string",
+    fields.Integer: "integer",
+    fields.Float: "number",
+    fields.Boolean: "boolean",
+    fields.Dict: "object",
+    fields.List: "array",
+    fields.Nested: None,
+}
+"""The types of values by field; the first matching field counts."""
 
 
-class StrictSchemaPlugin(MarshmallowPlugin):
-    """A plugin that forbids additional keys, and allows null for absent values."""
+class FormSchemas:
+    """The JSON Schemas of forms, and of the forms nested in them, by name."""
 
-    closed: frozenset[type[Schema]] = frozenset()
+    def __init__(
+        self, name_of: Callable[[type[Schema]], str], finish: Callable[[type[Schema], dict[str, Any]], None]
+    ) -> None:
+        """Refer to OpenAPI components; ``finish`` adds the keywords that apply to a whole form."""
+        self.schemas: dict[str, dict[str, Any]] = {}
+        self.prefix = COMPONENTS
+        self._name_of = name_of
+        self._finish = finish
 
-    def schema_helper(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Return the schema for the components section."""
-        described = super().schema_helper(name, *arguments, **options)  # type: ignore[no-untyped-call]
-        if described is None:  # the component of a record
-            return None
-        kind = _class_of(options["schema"])
-        if kind in self.closed or kind().unknown == RAISE:
-            described["additionalProperties"] = False
-        if issubclass(kind, Form) and kind.null_is_absent:
-            for schema in described["properties"].values():
-                schema.update(allow_null(schema))
-        return described
+    def refer(self, form: type[Schema]) -> dict[str, Any]:
+        """Add the schema of a form, and return a reference to it."""
+        name = self._name_of(form)
+        if name not in self.schemas:
+            known = form().fields
+            properties = {key: self.describe(field) for key, field in known.items()}
+            schema: dict[str, Any] = {"type": "object", "properties": properties}
+            required = sorted(key for key, field in known.items() if field.required)
+            self.schemas[name] = {**schema, "required": required} if required else schema
+            self._finish(form, self.schemas[name])
+        return {"$ref": f"{self.prefix}{name}"}
+
+    def describe(self, field: "fields.Field[Any]") -> dict[str, Any]:
+        """Return the schema of a field's value."""
+        kind = next(kind for known, kind in TYPES.items() if isinstance(field, known))
+        schema = {**({"type": kind} if kind is not None else {}), **self._describe_content(field)}
+        if field.load_default is not missing and not callable(field.load_default):
+            schema["default"] = field.load_default
+        schema |= {**dict(_limits(field)), **field.metadata}
+        if isinstance(field, OneOrMany):
+            schema |= {**schema["items"], "type": [schema["items"]["type"], "array"]}
+        if hasattr(field, "alternative_schema"):
+            schema["anyOf"] = [field.alternative_schema, {"$ref": schema.pop("$ref")}]
+        return allow_null(schema) if field.allow_none else schema
+
+    def _describe_content(self, field: "fields.Field[Any]") -> dict[str, Any]:
+        """Return the keywords for the values inside an object or a list."""
+        if isinstance(field, fields.Nested):
+            return self.refer(type(field.schema))
+        if isinstance(field, fields.List):
+            return {"items": self.describe(field.inner)}
+        if isinstance(field, fields.Dict):
+            return {"additionalProperties": self.describe(field.value_field) if field.value_field else {}}
+        return {}
+
+
+def _limits(field: "fields.Field[Any]") -> Iterator[tuple[str, Any]]:
+    """Yield the keywords of the limits of a number, a text or a list."""
+    limits: list[tuple[str, Any]] = []
+    for validator in field.validators:
+        if isinstance(validator, validate.Range):
+            low = "exclusiveMinimum" if isinstance(field, Seconds) else "minimum"
+            limits += [(low, validator.min), ("maximum", validator.max)]
+        elif isinstance(validator, validate.Length):
+            limits += [("minLength", validator.min), ("maxLength", validator.max)]
+    if isinstance(field, Items):
+        limits += [("minItems", field.least or None), ("maxItems", field.most)]
+    yield from ((keyword, limit) for keyword, limit in limits if limit is not None)
 
 
 def allow_null(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,14 +100,20 @@ def allow_null(schema: Mapping[str, Any]) -> dict[str, Any]:
     return nullable
 
 
-def create_plugin(closed: Iterable[type[Schema]] = ()) -> MarshmallowPlugin:
-    """Create the plugin that describes forms and shapes in an OpenAPI document.
+def component_schemas(closed: Iterable[type[Schema]] = ()) -> FormSchemas:
+    """Return the schemas of forms and shapes for an OpenAPI document.
 
     The ``closed`` forms, and the forms nested in them, allow no additional keys.
     """
-    strict_plugin = StrictSchemaPlugin(schema_name_resolver=schema_name)
-    strict_plugin.closed = frozenset(part for form in closed if form().fields for part in _nested_forms(form))
-    return strict_plugin
+    closed_forms = frozenset(part for form in closed if form().fields for part in _nested_forms(form))
+
+    def finish(form: type[Schema], schema: dict[str, Any]) -> None:
+        if form in closed_forms or form().unknown == RAISE:
+            schema["additionalProperties"] = False
+        if issubclass(form, Form) and form.null_is_absent:
+            schema["properties"] = {key: allow_null(value) for key, value in schema["properties"].items()}
+
+    return FormSchemas(_component_name, finish)
 
 
 def _nested_forms(form: type[Schema]) -> Iterator[type[Schema]]:
@@ -62,20 +121,12 @@ def _nested_forms(form: type[Schema]) -> Iterator[type[Schema]]:
     for field in form().fields.values():
         inner = field.inner if isinstance(field, fields.List) else field
         if isinstance(inner, fields.Nested):
-            yield from _nested_forms(_class_of(inner.schema))
+            yield from _nested_forms(type(inner.schema))
 
 
-def register_field_types(plugin: MarshmallowPlugin) -> None:
-    """Register the field types of forms with a plugin, after the document was created."""
-    assert plugin.converter is not None, "the document must have initialised its plugins"
-    plugin.map_to_openapi_type(NumberOrText, None, None)  # type: ignore[no-untyped-call]
-    for function in (_add_bounds, _allow_single_item, _add_alternative, _allow_null_reference):
-        plugin.converter.add_attribute_function(function)  # type: ignore[no-untyped-call]
-
-
-def schema_name(schema: Any) -> str:
+def _component_name(form: type[Schema]) -> str:
     """Return the component name: ``OrderForm`` becomes ``OrderRequest``, ``OrderShape`` becomes ``Order``."""
-    return _class_of(schema).__name__.replace("Form", "Request").removesuffix("Shape")
+    return form.__name__.replace("Form", "Request").removesuffix("Shape")
 
 
 def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, Any]:
@@ -83,88 +134,26 @@ def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, 
 
     If this form leaves the value of a key open, ``parts`` has the form of that value, by key.
     """
-    kinds: dict[str, type[Schema]] = {}
-
-    def remember_name(schema: Any) -> str:
-        name = _form_name(schema)
-        kinds[name] = _class_of(schema)
-        return name
-
-    plain = MarshmallowPlugin(schema_name_resolver=remember_name)
-    document = APISpec(title="", version="", openapi_version="3.1.0", plugins=[plain])
-    register_field_types(plain)
-    for kind in (form, *parts.values()):
-        document.components.schema(remember_name(kind), schema=kind)
-    schemas: dict[str, Any] = document.to_dict()["components"]["schemas"]
-    for name, described in kinds.items():
-        _forbid_other_keys(described, schemas[name])
-    whole = schemas.pop(_form_name(form))
+    known = FormSchemas(_form_name, _forbid_other_keys)
+    known.prefix = DEFINITIONS
+    known.refer(form)
+    whole = known.schemas.pop(_form_name(form))
     for key, part in parts.items():
         about = {name: fact for name, fact in whole["properties"][key].items() if name == "description"}
-        whole["properties"][key] = {**about, "$ref": f"{COMPONENTS}{_form_name(part)}"}
-    schema = {"$schema": DIALECT, "title": _form_name(form), **whole, "$defs": dict(sorted(schemas.items()))}
-    return dict(_with_local_references(schema))
+        whole["properties"][key] = {**about, **known.refer(part)}
+    return {
+        "$schema": DIALECT,
+        "title": _form_name(form),
+        **whole,
+        "$defs": dict(sorted(known.schemas.items())),
+    }
 
 
 def _forbid_other_keys(form: type[Schema], schema: dict[str, Any]) -> None:
-    """Add the keywords that apply to the whole form."""
     schema["additionalProperties"] = False
     schema["description"] = (getdoc(form) or "").splitlines()[0]
     schema.update(getattr(form, "also_required", {}))
 
 
-def _with_local_references(node: Any) -> Any:
-    """Replace references to OpenAPI components with local references."""
-    if isinstance(node, dict):
-        return {key: _with_local_references(value) for key, value in node.items()}
-    if isinstance(node, list | tuple):
-        return [_with_local_references(item) for item in node]
-    return node.replace(COMPONENTS, "#/$defs/") if isinstance(node, str) else node
-
-
-def _form_name(schema: Any) -> str:
-    return _class_of(schema).__name__.removesuffix("Form")
-
-
-def _class_of(schema: Any) -> type[Schema]:
-    return schema if isinstance(schema, type) else type(schema)
-
-
-def _add_bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """Add the length limits of a list, or the exclusive minimum of seconds."""
-    if isinstance(field, Seconds):
-        return {"exclusiveMinimum": ret.pop("minimum")}
-    if not isinstance(field, Items):
-        return {}
-    bounds = {"minItems": field.least or None, "maxItems": field.most}
-    return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
-
-
-def _allow_single_item(
-    self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
-) -> dict[str, Any]:
-    """Allow a single item without a list, with the keywords of list items."""
-    if not isinstance(field, OneOrMany):
-        return {}
-    inner = ret["items"]
-    return {**inner, "type": [inner["type"], "array"]}
-
-
-def _allow_null_reference(
-    self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
-) -> dict[str, Any]:
-    """Allow null in addition to other values; apispec before 6.8 would allow only null."""
-    if ret.get("type") != ["null"]:
-        return {}
-    del ret["type"]
-    return {"anyOf": [{"$ref": ret.pop("$ref")}, {"type": "null"}]} if "$ref" in ret else {}
-
-
-def _add_alternative(
-    self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
-) -> dict[str, Any]:
-    """Add the alternative to an object."""
-    if "allOf" in ret:  # apispec before 6.8 separates a reference from other keywords this way
-        ret.update(ret.pop("allOf")[0])
-    alternative_schema = getattr(field, "alternative_schema", None)
-    return {} if alternative_schema is None else {"anyOf": [alternative_schema, {"$ref": ret.pop("$ref")}]}
+def _form_name(form: type[Schema]) -> str:
+    return form.__name__.removesuffix("Form")

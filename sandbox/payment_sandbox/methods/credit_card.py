@@ -39,6 +39,12 @@ FEATURE_RULES: Final = {
     "one_click_type": "FLOW-10",
     "recurring_type": "FLOW-11",
 }
+APPROVAL: Final = "cards_approved"
+NEEDED_FEATURES: Final = {
+    "dynamic_descriptor": ("dynamic_descriptor_enabled",),
+    "one_click_type": (APPROVAL, "one_click_enabled"),
+    "recurring_type": (APPROVAL, "recurring_enabled"),
+}
 TOKEN_RULES: Final = {ONE_CLICK: "CARD-12", RECURRING: "CARD-13"}
 USES_BY_FIELD: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING}
 
@@ -135,32 +141,16 @@ class CreditCard(PageMethod):
     def _feature_violations(
         self, details: Mapping[str, Any], path: str, method_path: str, terms: Terms
     ) -> list[Violation]:
-        needed = {
-            "dynamic_descriptor": ("dynamic_descriptor_enabled",),
-            "one_click_type": ("cards_approved", "one_click_enabled"),
-            "recurring_type": ("cards_approved", "recurring_enabled"),
-        }
-        approval = "cards_approved"
-        refused = (
-            []
-            if approval in terms.features
-            else [
-                Violation(
-                    method_path, f"this merchant is not approved for cards: {approval} is off", rule="CTL-03"
-                )
-            ]
-        )
-        return refused + [
-            Violation(
-                f"{path}.{key}",
-                f"is not enabled for this merchant: {feature} is off",
-                rule=FEATURE_RULES[key],
-            )
-            for key, features in needed.items()
-            if key in details
-            for feature in features
-            if feature not in terms.features
-        ]
+        refused = []
+        if APPROVAL not in terms.features:
+            problem = f"this merchant is not approved for cards: {APPROVAL} is off"
+            refused.append(Violation(method_path, problem, rule="CTL-03"))
+        for key, features in NEEDED_FEATURES.items() if details else ():
+            for feature in features:
+                if key in details and feature not in terms.features:
+                    problem = f"is not enabled for this merchant: {feature} is off"
+                    refused.append(Violation(f"{path}.{key}", problem, rule=FEATURE_RULES[key]))
+        return refused
 
     def _card_violations(self, use: str, draft: AttemptDraft, path: str, terms: Terms) -> list[Violation]:
         violations = []

@@ -21,7 +21,7 @@ from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, JournalEntry,
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation_catalogue import webhook_coverage_checks
 
-METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
+METHOD, WEBHOOK, REFUSAL, RULE = GROUPS = ("method", "webhook", "refusal", "rule")
 
 PAID, DECLINED, CANCELLED, EXPIRED = "paid", "declined", "cancelled", "expired"
 PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH = "paid after expiry", "paid in part", "paid too much"

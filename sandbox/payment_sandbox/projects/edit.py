@@ -5,7 +5,7 @@ identifier.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -95,7 +95,7 @@ class Edit:
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
         self._unstored: list[tuple[str, UnstoredEntry]] = []
         self._new_events: set[str] = set()  # ids of transaction events
-        self._created: set[str] = set()
+        self.created: set[str] = set()  # ids of new orders and refunds
         self._moves: list[StatusChange] = []
         self._scheduled: list[tuple[datetime, Command]] = []
         self._deliveries: dict[str, Delivery] = {}
@@ -153,7 +153,7 @@ class Edit:
 
     def add(self, order: Order) -> Order:
         """Add a new order."""
-        self._created.add(order.id)
+        self.created.add(order.id)
         self.orders[order.id] = order
         return order
 
@@ -279,8 +279,7 @@ class Edit:
         for order in self.orders.values():
             order.version += 1
             order.modified = self.now
-        for order_id, status in self._needed_webhooks():
-            self._add_webhook(self.orders[order_id], status)
+        self._add_webhooks()
         if self.epoch.changes.is_watched:
             self._count_changes()
         self._remove_faults_at_rest()
@@ -326,7 +325,7 @@ class Edit:
                 epoch.scan_forms.popitem(last=False)
         if epoch.advance_log is not None:
             epoch.advance_log += self.advance_log
-        epoch.orders_created += len(self._created)
+        epoch.orders_created += len(self.created)
         self._save_answer()
         after = timeline.head()
         self.is_due_earlier = after is not None and (before is None or after.at < before.at)
@@ -363,14 +362,14 @@ class Edit:
     @property
     def is_creating(self) -> bool:
         """Whether the edit creates an order, a refund or a QR request."""
-        return bool(self._created) or any(
+        return bool(self.created) or any(
             self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
         )
 
     @property
     def newest_created(self) -> Order | None:
         """The order or refund created by the edit, if any."""
-        newest = next(reversed([order_id for order_id in self.orders if order_id in self._created]), None)
+        newest = next(reversed([order_id for order_id in self.orders if order_id in self.created]), None)
         return self.orders[newest] if newest is not None else None
 
     @property
@@ -378,15 +377,10 @@ class Edit:
         """The QR request created or changed by the edit, if any."""
         return next(reversed(self._qr_requests.values()), None)
 
-    @property
-    def created_count(self) -> int:
-        """The number of orders created by the edit."""
-        return len(self._created)
-
     def _drop_unchanged(self) -> None:
         """Drop unchanged orders, which need no new version."""
         for order_id, order in list(self.orders.items()):
-            if order_id not in self._created and order == self.epoch.store.order(order_id):
+            if order_id not in self.created and order == self.epoch.store.order(order_id):
                 del self.orders[order_id]
 
     def _count_changes(self) -> None:
@@ -469,21 +463,15 @@ class Edit:
             return None
         return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
-    def _needed_webhooks(self) -> Iterator[tuple[str, str]]:
-        """Yield the orders that need a webhook, with the statuses to report."""
-        for order_id in self._created:
-            status = self.orders[order_id].status
-            if status != OrderStatus.NEW:
-                yield order_id, status
-        for moved in self._moves:
-            if moved.subject_id not in self._created:
-                yield moved.subject_id, moved.after
-
     def _status_moves(self) -> list[tuple[str, str | None, str]]:
         """Return the orders with a new status, with the status before and after."""
-        created = [(order_id, None, self.orders[order_id].status) for order_id in self._created]
-        moves = [move for move in self._moves if move.subject_id not in self._created]
-        return [*created, *((move.subject_id, move.before, move.after) for move in moves)]
+        moves: list[tuple[str, str | None, str]] = []
+        for order_id in self.created:
+            moves.append((order_id, None, self.orders[order_id].status))
+        for moved in self._moves:
+            if moved.subject_id not in self.created:
+                moves.append((moved.subject_id, moved.before, moved.after))
+        return moves
 
     def _log_statuses_of_attempts(self) -> None:
         for order in self.orders.values():
@@ -506,6 +494,11 @@ class Edit:
         )
         self._records.append(reached)
         return reached
+
+    def _add_webhooks(self) -> None:
+        for order_id, before, after in self._status_moves():
+            if before is not None or after != OrderStatus.NEW:
+                self._add_webhook(self.orders[order_id], after)
 
     def _add_webhook(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to

@@ -144,7 +144,8 @@ class Events:
                 self._newest.append(StoredEvent(self.number, kind, entry))
             if self._groups_by_order:
                 self._wake_orders(entries)
-            self._wake_watchers()
+            if self._waiting_count or self._listeners:
+                self._wake_watchers()
 
     def end(self) -> None:
         """End the events and wake all waiting threads: the project is deleted, or the server stops."""

@@ -6,9 +6,8 @@ records have a time, an order, and the record that caused them. ``Edit.log`` add
 
 Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
 watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
-``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, and
-``web.answers.timeline_report`` answers the control API. ``operations.review`` looks for mistakes, and
-``storage.journal_rows`` stores the records.
+``operations.in_words`` tells an order's timeline to people, and ``web.answers.timeline_report`` answers the
+control API. ``operations.review`` looks for mistakes, and ``storage.journal_rows`` stores the records.
 """
 
 import json
@@ -526,14 +525,20 @@ class Journal:
         newest_first: bool = False,
         with_bodies: bool = True,
     ) -> Iterator[JournalEntry]:
-        """Yield the selected entries (default: all), masked on access.
+        """Return the selected entries (default: all), masked on access.
 
         Without bodies and headers, masking takes much less time.
         """
         entries = self.of(JournalEntry, orders)
-        for entry in reversed(entries) if newest_first else entries:
-            if entry_filter is None or entry_filter(entry):
-                yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
+        in_order = reversed(entries) if newest_first else entries
+        return self.mask_entries(filter(entry_filter, in_order), with_bodies=with_bodies)
+
+    def mask_entries(
+        self, entries: Iterable[JournalEntry], *, with_bodies: bool = True
+    ) -> Iterator[JournalEntry]:
+        """Yield entries masked, each on access."""
+        for entry in entries:
+            yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
 
     def unmasked_entries(self) -> list[JournalEntry]:
         """Return all entries unmasked, oldest first; pass displayed text through ``masked``."""

@@ -294,7 +294,7 @@ class Project:
             QuotaReached: the change exceeds a quota, and is not due.
             Invalid: settings, scenario or faults would contain a secret, and the change is not due.
         """
-        with self.locked():
+        with self._state_lock, self.storage.transaction(self):
             current = self._check_current(epoch)
             edit = Edit(current, now or current.now(), self.services.real.wall_now(), caller())
             yield edit
@@ -321,7 +321,7 @@ class Project:
             self.services.deliver_outbox(self, edit.epoch)
         if edit.is_due_earlier and not edit.epoch.is_advancing:
             self._wake(edit)
-        for _ in range(edit.created_count):
+        for _ in edit.created:
             self.services.count_order()
 
     def _wake(self, edit: Edit) -> None:

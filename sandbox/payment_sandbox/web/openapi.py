@@ -6,7 +6,6 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from inspect import getdoc
-from threading import Lock
 from typing import (
     Annotated,
     Any,
@@ -20,12 +19,11 @@ from typing import (
     is_typeddict,
 )
 
-from apispec import APISpec
 from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
-from payment_sandbox.forms.schemas import COMPONENTS, allow_null, create_plugin, register_field_types
+from payment_sandbox.forms.schemas import COMPONENTS, allow_null, component_schemas
 from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
@@ -83,24 +81,29 @@ PLAIN_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
     datetime: {"type": "string", "format": "date-time"},
     Any: {},
 }
+TITLE: Final = "Payment orders sandbox"
+ABOUT: Final = "The merchant API (/v1/) and the control API (/control/) of the sandbox."
+KEY_SCHEME: Final = {
+    "type": "http",
+    "scheme": "basic",
+    "description": "The API key as the user name; any password",
+}
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
 """Descriptions, by public URL."""
 
-_DESCRIPTION_LOCK: Final = Lock()  # concurrent threads would give the schemas of a record different names
-
 
 class RecordSchemas:
-    """Adds the schemas of records to an OpenAPI document; ``resolve`` refers to a marshmallow schema."""
+    """The schemas of an OpenAPI document, by name: those of records, of forms, and of shapes."""
 
-    def __init__(self, document: APISpec, resolve: Callable[[Any], Any]) -> None:
-        self._document = document
-        self._resolve = resolve
+    def __init__(self, closed: Iterable[type[Schema]]) -> None:
+        """Let the ``closed`` forms allow no additional keys."""
+        self.forms = component_schemas(closed)
         self._references: dict[Any, dict[str, Any]] = {}
 
-    def schema_of(self, answer: Any) -> Any:
-        """Return a reference to a record or a list of records; a marshmallow schema is returned unchanged."""
+    def schema_of(self, answer: Any) -> dict[str, Any]:
+        """Return a reference to a record, a list of records, a form or a shape."""
         if not isinstance(answer, RecordList) and not _is_record(answer):
-            return answer
+            return self.forms.refer(answer)
         if answer not in self._references:
             self._references[answer] = self._add(answer)
         return self._references[answer]
@@ -119,7 +122,8 @@ class RecordSchemas:
         schema = {"type": "object", "properties": properties, "required": sorted(required)}
         if not schema["required"]:
             del schema["required"]
-        self._document.components.schema(name, {**schema, "additionalProperties": False})
+        assert name not in self.forms.schemas, f"two records are named {name}"
+        self.forms.schemas[name] = {**schema, "additionalProperties": False}
         return {"$ref": f"{COMPONENTS}{name}"}
 
     def _describe(self, hint: Any) -> dict[str, Any]:
@@ -128,7 +132,7 @@ class RecordSchemas:
             hint = get_args(hint)[0]
         kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         if notes and isinstance(notes[0], Like):
-            return dict(self._resolve(notes[0].shape()))
+            return self.forms.refer(notes[0].shape())
         schema = self._describe_type(kind)
         for note in notes:
             schema |= _describe_note(note)
@@ -174,30 +178,15 @@ def _required_fields(answer: Any, properties: dict[str, Any]) -> Iterator[str]:
 def openapi_text(site: Site) -> str:
     """Return the whole description as JSON text, built on first use."""
     descriptions = site.slots.of(DESCRIPTIONS)
-    with _DESCRIPTION_LOCK:
-        if site.public_url not in descriptions:
-            descriptions[site.public_url] = build_description(site.app.parts(), site.public_url)
-        return descriptions[site.public_url]
+    if site.public_url not in descriptions:
+        descriptions[site.public_url] = build_description(site.app.parts(), site.public_url)
+    return descriptions[site.public_url]
 
 
 def build_description(parts: Sequence[Flask], public_url: str) -> str:
     """Build the whole description as JSON text; ``make docs`` records its examples."""
-    forms = create_plugin(_strict_forms(parts))
-    spec = APISpec(
-        title="Payment orders sandbox",
-        version=__version__,
-        openapi_version="3.1.0",
-        plugins=[forms],
-        info={"description": "The merchant API (/v1/) and the control API (/control/) of the sandbox."},
-        servers=[{"url": public_url, "description": "This sandbox"}],
-    )
-    register_field_types(forms)
-    assert forms.resolver is not None, "must be prepared above"
-    records = RecordSchemas(spec, forms.resolver.resolve_schema_dict)
-    spec.components.security_scheme(
-        "apiKey",
-        {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
-    )
+    records = RecordSchemas(_strict_forms(parts))
+    paths: dict[str, dict[str, Any]] = {}
     examples = json.loads(read_packaged(EXAMPLES_FILE))
     views = {name: view for part in parts for name, view in part.view_functions.items()}
     for rule, facts in sorted(described_routes(parts), key=lambda pair: pair[0].rule):
@@ -206,8 +195,16 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
         operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}), records)
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
-        spec.path(path=path, operations={method.lower(): operation})
-    return json.dumps(spec.to_dict())
+        paths.setdefault(path, {})[method.lower()] = operation
+    return json.dumps(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": TITLE, "version": __version__, "description": ABOUT},
+            "servers": [{"url": public_url, "description": "This sandbox"}],
+            "paths": paths,
+            "components": {"schemas": records.forms.schemas, "securitySchemes": {"apiKey": KEY_SCHEME}},
+        }
+    )
 
 
 def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:
@@ -238,7 +235,7 @@ def _operation(
         operation["responses"][str(status)] = _error(status, refusal, records) | explained
     if facts.reads is not None:
         body = facts.example if facts.example is not None else example.get("body")
-        content: dict[str, Any] = {"schema": facts.reads}
+        content: dict[str, Any] = {"schema": records.schema_of(facts.reads)}
         if body is not None:
             content["example"] = body
         operation["requestBody"] = {"required": facts.needs_body, "content": {JSON: content}}
@@ -281,11 +278,8 @@ def _parameters(rule: Rule, facts: Facts) -> Iterator[dict[str, Any]]:
 
 
 def _query(form: Schema) -> Iterator[dict[str, Any]]:
-    forms = create_plugin()
-    APISpec(title="", version="", openapi_version="3.1.0", plugins=[forms])
-    register_field_types(forms)
-    assert forms.converter is not None, "must be prepared above"
+    forms = component_schemas()
     for name, field in form.fields.items():
-        schema = forms.converter.field2property(field)
+        schema = forms.describe(field)
         about = schema.pop("description", "")
         yield {"name": name, "in": "query", "schema": schema, "description": about}

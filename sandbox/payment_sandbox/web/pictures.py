@@ -6,8 +6,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.folding import FOLDED_KIND
-from payment_sandbox.operations.history import BANK, SCREENING, SERVICE, SHOP, TimelineEntry
+from payment_sandbox.operations.history import BANK, FOLDED_KIND, SCREENING, SERVICE, SHOP, TimelineEntry
 from payment_sandbox.operations.in_words import MISSING_KIND
 from payment_sandbox.orders.actions import CUSTOMER
 

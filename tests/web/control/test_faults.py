@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.driver import Sandbox, by, card, refused, violations
+from tests.support.driver import NOBODY, Sandbox, by, card, refused, violations
 from tests.support.shop import Shop
 from tests.support.wire import NOTICES_SHORT_BODIES
 
@@ -117,6 +117,8 @@ def test_faults_can_be_read_and_deleted(sandbox: Sandbox) -> None:
         ({"faults": [{"when": {"method": "post", "path": "v1", "nth": 0}, "then": {"reset": True}}]},
          {"faults[0].when.method", "faults[0].when.path", "faults[0].when.nth[0]"}),
         ({"faults": [{"then": {"reset": False}}]}, {"faults[0].then.reset"}),
+        ({"webhooks": [{"then": {"drop": True}}, {"when": {"order_id": NOBODY}, "then": {"drop": True}}]},
+         {"webhooks[1].when.order_id"}),
         ({"faults": [{"then": {"truncate": True, "phase": "after"}}]}, {"faults[0].then.phase"}),
         ({"faults": [{"then": {"rate_limit": "1/PT1S", "phase": "before"}}]}, {"faults[0].then.phase"}),
     ],

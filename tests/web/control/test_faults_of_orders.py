@@ -83,22 +83,6 @@ def test_other_rules_stay(watched: Sandbox) -> None:
     assert watched.create(card()).status_code == 503
 
 
-def test_an_order_that_does_not_exist_owns_no_rule(sandbox: Sandbox) -> None:
-    """A rule for an unknown order is refused, as it would never end."""
-    answer = sandbox.put(
-        "/control/faults/",
-        {"webhooks": [{"then": TWICE}, {"when": {"order_id": NOBODY}, "then": TWICE}]},
-    )
-    assert set(violations(answer)) == {"webhooks[1].when.order_id"}
-    assert read_rules(sandbox) == []
-
-
-def test_a_scenario_names_no_order(sandbox: Sandbox) -> None:
-    """A rule of a scenario cannot name an order, because scenarios are for future orders."""
-    document = {"name": "one", "webhooks": [{"when": {"order_id": NOBODY}, "then": TWICE}]}
-    assert set(violations(sandbox.put("/control/scenario/", document))) == {"webhooks[0].when.order_id"}
-
-
 @pytest.mark.rule("CTL-10", "CTL-11")
 def test_a_snapshot_has_the_rule_with_its_order(sandbox: Sandbox) -> None:
     """A snapshot restores the rule with its order and is refused if the order is missing."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.driver import Sandbox, by, card, violations
+from tests.support.driver import NOBODY, Sandbox, by, card, violations
 
 
 @pytest.mark.rule("CTL-19")
@@ -71,6 +71,8 @@ def test_a_scenarios_settings_hold_while_it_is_active(sandbox: Sandbox) -> None:
         ({"name": "x", "webhooks": [{"then": {"drop": True, "answer": 500}}]}, {"webhooks[0].then"}),
         ({"name": "x", "webhooks": [{"then": {"answer": 99}, "when": {"attempt": 11}}]},
          {"webhooks[0].then.answer", "webhooks[0].when.attempt"}),
+        ({"name": "x", "webhooks": [{"when": {"order_id": NOBODY}, "then": {"drop": True}}]},
+         {"webhooks[0].when.order_id"}),  # scenarios are for future orders
         ([], {""}),
     ],
 )  # fmt: skip

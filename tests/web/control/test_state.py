@@ -1,6 +1,7 @@
 """A project restored from a snapshot continues as the original does."""
 
 import json
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -120,82 +121,76 @@ def duplicate(key: str) -> Change:
     return lambda state: state[key].insert(0, deepcopy(state[key][0]))
 
 
-def put(*path: Any) -> Change:
-    """Return a change that sets the value ``path[-1]`` at the preceding path."""
-    *parents, key, value = path
+def put(place: str, value: Any) -> Change:
+    """Return a change that sets the value at a place, such as ``orders[0].status``."""
 
     def change(state: dict[str, Any]) -> None:
+        *parents, key = (int(step) if step.isdigit() else step for step in re.findall(r"\w+", place))
+        part: Any = state
         for step in parents:
-            state = state[step]
-        state[key] = value
+            part = part[step]
+        part[key] = value
 
     return change
+
+
+REPORTED_AT_ITS_PLACE = [
+    ("format", "another/2"),
+    ("now", "yesterday"),
+    ("clock_mode", "stopped"),
+    ("clock_rate", 0),
+    ("sequence", True),
+    ("epoch", -1),
+    ("settings.mode", "demo"),
+    ("rule_uses", [[99, 1]]),
+    ("id_counts.order", "x"),
+    ("orders[0].status", "lost"),
+    ("orders[0].amount_cents", -5),
+    ("orders[0].refund_of_order_id", "nobody"),
+    ("orders[0].sent.expiration_period", "bad"),
+    ("orders[0].sent.return_url", "http://["),
+    ("orders[0].sent.customer", "Jan"),
+    ("orders[0].transactions[0].method", "cash"),
+    ("orders[0].transactions[0].events[0]", []),
+    ("orders[0].transactions[0].expiration_period", "bad"),
+    ("orders[0].transactions[0].plan", {"customer": []}),
+    ("orders[0].transactions[0].authorization.entries[0].quantities", [[7, 1]]),
+    ("agenda[0].command.order_id", None),
+    ("agenda[0].command.order_id", "nobody"),
+    ("agenda[0].command.transaction_id", "none"),
+    ("deliveries[0].order_id", "nobody"),
+    ("deliveries[0].url", "file:///etc/passwd"),
+    ("deliveries[0].attempts[0].reply.duration_ms", 1 << 70),
+    ("decisions[0].transaction_id", "none"),
+    ("decisions[0].nearest", {"rule": 0}),
+]
 
 
 @pytest.mark.rule("CTL-11")
 @pytest.mark.parametrize(
     ("change", "path"),
     [
+        *((put(place, value), f"state.{place}") for place, value in REPORTED_AT_ITS_PLACE),
         (drop("orders"), "state"),
         (put("more", 1), "state"),
-        (put("format", "another/2"), "state.format"),
-        (put("now", "yesterday"), "state.now"),
-        (put("clock_mode", "stopped"), "state.clock_mode"),
-        (put("clock_rate", 0), "state.clock_rate"),
-        (put("sequence", True), "state.sequence"),
-        (put("settings", {"mode": "demo"}), "state.settings.mode"),
         (put("scenario", {"name": "x", "rules": 5}), "rules"),
         (put("faults", {"faults": 5}), "faults"),
-        (put("orders", 0, "status", "lost"), "state.orders[0].status"),
-        (put("orders", 0, "transactions", 0, "method", "cash"), "state.orders[0].transactions[0].method"),
-        (put("orders", 0, "transactions", 0, "events", 0, []), "state.orders[0].transactions[0].events[0]"),
+        (put("agenda[0].command.kind", "party"), "state.agenda[0].command"),
+        (put("rule_uses", [[1]]), "state.rule_uses[0]"),
+        (put("sequence", 0), "state.agenda[0].sequence"),
+        (put("id_counts.transaction", 0), "state.id_counts"),
+        (put("id_counts.event", -1), "state.id_counts"),
+        (put("orders[0].currency", "USD"), "state.orders[0].amount_cents"),
+        (put("orders[0].refunds", [["none", 5, []]]), "state.orders[0].refunds[0]"),
+        (put("deliveries", [{}]), "state.deliveries[0]"),
+        (put("swapped", ["none"]), "state.swapped[0]"),
         (
-            put("orders", 0, "transactions", 0, "authorization", "original_cents", 1),
+            put("orders[0].transactions[0].authorization.original_cents", 1),
             "state.orders[0].transactions[0].authorization.entries",
         ),
-        (put("agenda", 0, "command", "kind", "party"), "state.agenda[0].command"),
-        (put("agenda", 0, "command", "order_id", None), "state.agenda[0].command.order_id"),
-        (put("rule_uses", [[1]]), "state.rule_uses[0]"),
-        (put("rule_uses", [[99, 1]]), "state.rule_uses"),
-        (put("sequence", 0), "state.agenda[0].sequence"),
-        (put("epoch", -1), "state.epoch"),
-        (put("id_counts", "transaction", 0), "state.id_counts"),
-        (put("agenda", 0, "command", "order_id", "nobody"), "state.agenda[0].command.order_id"),
-        (put("deliveries", 0, "order_id", "nobody"), "state.deliveries[0].order_id"),
-        (put("deliveries", 0, "url", "file:///etc/passwd"), "state.deliveries[0].url"),
-        (
-            put("deliveries", 0, "attempts", 0, "reply", "duration_ms", 1 << 70),
-            "state.deliveries[0].attempts[0].reply.duration_ms",
-        ),
-        (put("orders", 0, "amount_cents", -5), "state.orders[0].amount_cents"),
-        (put("orders", 0, "currency", "USD"), "state.orders[0].amount_cents"),
-        (put("orders", 0, "sent", {"expiration_period": "bad"}), "state.orders[0].sent.expiration_period"),
-        (
-            put("orders", 0, "transactions", 0, "expiration_period", "bad"),
-            "state.orders[0].transactions[0].expiration_period",
-        ),
-        (put("orders", 0, "refund_of_order_id", "nobody"), "state.orders[0].refund_of_order_id"),
         (duplicate("orders"), "state.orders"),
         (duplicate("deliveries"), "state.deliveries"),
         (duplicate("agenda"), "state.agenda[1].sequence"),
-        (put("id_counts", "order", "x"), "state.id_counts.order"),
-        (put("id_counts", "event", -1), "state.id_counts"),
-        (put("deliveries", [{}]), "state.deliveries[0]"),
-        (put("agenda", 0, "command", "transaction_id", "none"), "state.agenda[0].command.transaction_id"),
-        (put("swapped", ["none"]), "state.swapped[0]"),
-        (put("decisions", 0, "transaction_id", "none"), "state.decisions[0].transaction_id"),
-        (put("decisions", 0, "nearest", {"rule": 0}), "state.decisions[0].nearest"),
-        (put("orders", 0, "sent", {"return_url": "http://["}), "state.orders[0].sent.return_url"),
-        (put("orders", 0, "sent", {"customer": "Jan"}), "state.orders[0].sent.customer"),
-        (put("orders", 0, "refunds", [["none", 5, []]]), "state.orders[0].refunds[0]"),
-        (
-            put("orders", 0, "transactions", 0, "authorization", "entries", 0, "quantities", [[7, 1]]),
-            "state.orders[0].transactions[0].authorization.entries[0].quantities",
-        ),
-        (
-            put("orders", 0, "transactions", 0, "plan", {"customer": []}),
-            "state.orders[0].transactions[0].plan",
-        ),
     ],
 )
 def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path: str) -> None:

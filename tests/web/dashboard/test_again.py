@@ -105,14 +105,6 @@ def test_a_test_order_can_be_replayed(watched: Sandbox) -> None:
     assert copy["description"] == "Two pairs of wool socks"
 
 
-def test_the_verdict_offers_a_variation(watched: Sandbox) -> None:
-    """The verdict offers the variation that shows the mistake."""
-    order = create_paid(watched)
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert page.ids["see-it-fail"] == "See it fail"
-    assert 'title="The same order, declined"' in page.answer.text
-
-
 def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched: Sandbox) -> None:
     """An unread refund offers no variation, as none would show the mistake."""
     order = create_paid(watched)
@@ -139,32 +131,31 @@ def test_impossible_variations_are_not_offered(sandbox: Sandbox) -> None:
 
 
 def test_equal_orders_have_no_differences(watched: Sandbox, shop: Shop) -> None:
-    """Equal orders have no differing rows, although the durations of responses differ."""
-    orders = [create_paid(watched) for _ in range(2)]
-    browser = Dashboard(watched)
-    page = browser.open(f"orders/{orders[0]['id']}/beside/{orders[1]['id']}/")
-    assert "apart" not in page.ids
-    assert "pays · by handcustomer → bankpays · by handcustomer → bank" in page.ids["beside"]
-    assert browser.open(f"orders/{orders[0]['id']}/beside/unknown/", 404)
-
-
-def test_an_id_is_no_difference(watched: Sandbox, shop: Shop) -> None:
-    """The IDs in the reasons of refusals do not count as differences."""
+    """Durations of responses, and the IDs in the reasons of refusals, are no differences."""
     orders = [watched.place(card()) for _ in range(2)]
     for order in orders:
         watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
-    page = Dashboard(watched).open(f"orders/{orders[0]['id']}/beside/{orders[1]['id']}/")
-    assert "409 · order … is new" in page.ids["beside"]
+        watched.pay(order)
+    watched.settle()
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{orders[0]['id']}/beside/{orders[1]['id']}/")
     assert "apart" not in page.ids
+    assert "409 · order … is new" in page.ids["beside"]
+    assert "pays · by handcustomer → bankpays · by handcustomer → bank" in page.ids["beside"]
+    assert browser.open(f"orders/{orders[0]['id']}/beside/unknown/", 404)
 
 
 def test_missing_reads_are_shown(watched: Sandbox, shop: Shop) -> None:
     """Each answered webhook shows a missing read until the shop reads the current status."""
     order = create_paid(watched)
     browser = Dashboard(watched)
-    page = browser.open(f"orders/{order['id']}/").answer.text
-    assert page.count('class="row missing"') == 2
-    assert "your shop did not read the order" in page
+    first_page = browser.open(f"orders/{order['id']}/")
+    assert first_page.ids["see-it-fail"] == "See it fail", (
+        "the verdict offers the variation that shows the mistake"
+    )
+    assert 'title="The same order, declined"' in first_page.answer.text
+    assert first_page.answer.text.count('class="row missing"') == 2
+    assert "your shop did not read the order" in first_page.answer.text
     watched.read(order)
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500}).json()
     watched.settle()
@@ -188,3 +179,33 @@ def test_calls_are_described_in_words(watched: Sandbox) -> None:
     history = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
     for words in ("creates the order · €20.00", "reads the order", "captures · €5.00", "refunds · €1.00"):
         assert words in history
+
+
+def test_the_fault_remains_while_webhooks_wait(watched: Sandbox, shop: Shop) -> None:
+    """The fault remains while the copy's webhooks have no listener, and does not affect other orders."""
+    order = create_paid(watched)
+    watched.patch("/control/project/", {"forward_to": shop.url})
+    browser = Dashboard(watched)
+    browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
+    copy = read_newest(watched)
+    (rule,) = watched.get("/control/faults/").json()["webhooks"]
+    assert rule["when"] == {"order_id": copy["id"], "attempt": 1}
+    other = watched.pay(watched.place(card()))
+    shop.received.clear()
+    watched.patch("/control/project/", {"forward_to": None})
+    watched.settle()
+    assert (shop.orders().count(copy["id"]), shop.orders().count(other["id"])) == (4, 2)
+    assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+
+
+@pytest.mark.parametrize("name", ["webhook-lost", "webhook-late", "slow-shop"])
+def test_the_fault_of_an_authorization_ends_with_its_webhooks(
+    watched: Sandbox, shop: Shop, name: str
+) -> None:
+    """The fault ends before the later capture, whose webhooks are sent normally."""
+    order = watched.authorized(capture_mode="manual")
+    watched.settle()
+    browser = Dashboard(watched)
+    browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
+    assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+    assert read_newest(watched)["status"] == "completed"

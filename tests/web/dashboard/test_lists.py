@@ -5,12 +5,11 @@ import re
 import pytest
 import requests
 
-from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.serving.server import build
 from tests.support.dashboard import Dashboard, run_in_shell
 from tests.support.driver import Sandbox, card
 from tests.support.payer import HTML, Page
 from tests.support.ports import free_port
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 
@@ -141,7 +140,7 @@ def test_a_test_of_the_webhook_address(sandbox: Sandbox, shop: Shop) -> None:
 
 def test_the_first_project_shows_its_well_known_key() -> None:
     """Both commands of a new server's first page work as pasted, without any further knowledge."""
-    with build(ServerConfig()) as server:
+    with make_server() as server:
         page = Page(requests.get(f"{server.url}/", headers=HTML))
         created = run_in_shell(f"{page.ids['key']}\n{page.ids['first-call']} -sS --fail")
         assert '"amount": 1295' in created.replace('":', '": ').replace('":  ', '": ')

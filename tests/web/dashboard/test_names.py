@@ -85,18 +85,6 @@ def test_a_refusal_has_room_for_its_reason(sandbox: Sandbox) -> None:
     assert re.search(rf"\d\d:\d\d:\d\d  POST /v1/orders/{refund['id'][:8]}…/refunds/ → 409", review)
 
 
-def test_a_copy_of_a_webhook_is_called_a_copy(watched: Sandbox) -> None:
-    """A duplicate has its original's number and is marked as a copy."""
-    watched.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
-    order = watched.place(card())
-    watched.pay(order)
-    watched.settle()
-    webhook = watched.get(f"/control/webhooks/?order_id={order['id']}").json()["items"][0]
-    text = Dashboard(watched).open(f"requests/{webhook['id']}/").text
-    assert text.count("Attempt 1, a copy") == 1
-    assert text.count("Attempt 1") == 2
-
-
 @pytest.mark.parametrize(
     ("words", "answer"),
     [

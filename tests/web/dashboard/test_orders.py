@@ -88,21 +88,11 @@ def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
     assert "newest" not in first.ids
     page = browser.open(f"{sandbox.url}{older}")
     assert "newest" in page.ids, "a link to the newest orders"
-    assert [text for text in ("shop-0", "shop-1", "shop-2") if text in page.ids["orders"]] == [
-        "shop-0",
-        "shop-1",
-        "shop-2",
-    ]
-    assert "shop-3" not in page.ids["orders"]
-    for query, expected in (
-        ("text=PAID", "paid"),
-        ("text=completed", "paid"),
-        ("text=credit-card", "paid"),
-        ("show=paid", "paid"),
-        ("show=behind&text=paid", "paid"),
-    ):
+    shown = [number for number in range(4) if f"shop-{number}" in page.ids["orders"]]
+    assert shown == [0, 1, 2]
+    for query in ("text=PAID", "text=completed", "text=credit-card", "show=paid", "show=behind&text=paid"):
         page = browser.open(f"orders/?{query}")
-        assert expected in page.ids["orders"]
+        assert "paid" in page.ids["orders"]
         assert "shop-50" not in page.ids["orders"]
     assert "no-match" in browser.open("orders/?text=nothing").ids
 

@@ -130,9 +130,3 @@ def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
     settings: dict[str, Any] = sandbox.get("/control/project/").json()["settings"]
     assert settings["aliases"] == {"my-bank-button": "bank-redirect-nl"}
     assert settings["expires_after"] == "P7D"
-
-
-def test_the_next_event_names_its_day(sandbox: Sandbox) -> None:
-    """The button shows the date of an event on another day."""
-    sandbox.authorized(expiration_period="P3D")
-    assert Dashboard(sandbox).open().ids["clock-next"] == "▶ Next: authorization expiry 4 Mar 12:00"

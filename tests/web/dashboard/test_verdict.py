@@ -91,6 +91,9 @@ def test_the_bar_shows_coming_events_and_faults(sandbox: Sandbox) -> None:
     assert page.ids["clock-next"] == "▶ Next: expiry 12:30"
     assert page.ids["faults-on"] == "2 faults on: switch off"
     assert "faults-on" not in browser.press(page, "none").ids
+    sandbox.authorized(expiration_period="P3D")
+    sandbox.advance("PT30M")
+    assert browser.open().ids["clock-next"] == "▶ Next: authorization expiry 4 Mar 12:00"
     assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
 
 

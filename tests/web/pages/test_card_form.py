@@ -10,6 +10,7 @@ from payment_sandbox.web.pages.language import DEFAULT_TAG, Language
 from tests.support.driver import Sandbox, card, details
 from tests.support.payer import Payer, payment_page, placed
 
+WITH_A_STEP = {"challenge", "challenge-configurable", "insufficient-funds"}
 TYPED = {"expiry": "12/31", "cvc": "123", "holder": "J. de Vries"}
 
 
@@ -24,7 +25,7 @@ def test_each_test_card_plays_its_part(live: Sandbox, payer: Payer, name: str, i
     number = " ".join(test_card.number[i : i + 4] for i in range(0, 16, 4))
     fields = {"number": number, **TYPED} if is_typed else {"card": name}
     page = payer.press(payer.open(payment_page(order)), "pay", **fields)
-    if test_card.needs_confirmation:
+    if name in WITH_A_STEP:
         assert live.status(order) == ("processing", "processing")
         payer.press(page, "pay")
     expected = "error" if test_card.refusal else "completed"
@@ -77,8 +78,6 @@ WRONG_CARDS = [
     ({"expiry": "13/31"}, "expiry", "error_expiry"),
     ({"expiry": ""}, "expiry", "error_expiry"),
     ({"expiry": "02/26"}, "expiry", "error_expired"),
-    ({"expiry": "12/30" + " " * 300 + "x"}, "expiry", "error_expiry"),
-    ({"cvc": "123" + " " * 300 + "x"}, "cvc", "error_cvc"),
     ({"number": "4111111111111111" + "-" * 300 + "1"}, "number", "error_number"),
     ({"cvc": "12"}, "cvc", "error_cvc"),
     ({"cvc": "1234"}, "cvc", "error_cvc"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
-from tests.support.payer import RETURN, WITH_PAGE, Payer, entered, payment_page, placed
+from tests.support.payer import RETURN, WITH_PAGE, Payer, entered, order_page, payment_page, placed
 
 ENDS = {"pay": "completed", "fail": "error", "cancel": "cancelled", "expire": "expired"}
 
@@ -42,6 +42,7 @@ def test_without_a_return_url_a_page_of_ours_says_how_it_ended(
 ) -> None:
     """The payment's URL shows the result page again later."""
     order = live.place(by("wallet-web"))
+    assert ending in payer.open(order_page(order)).buttons, "the page of the order continues to its attempt"
     page = payer.press(payer.open(payment_page(order)), ending)
     assert result in page.ids
     assert result in payer.open(payment_page(order)).ids

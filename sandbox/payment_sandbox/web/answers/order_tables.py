@@ -9,7 +9,6 @@ from marshmallow import ValidationError, fields
 from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS, SentField
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.authorization import EntryKind
 from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TYPES, OrderLine
@@ -277,7 +276,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
         ),
         RecordField(
             "order_lines",
-            lambda shown: [LINE.record(line) for line in shown.order.order_lines] or None,
+            lambda shown: list(map(LINE.record, shown.order.order_lines)) or None,
             fields.List(fields.Nested(LINE.shape)),
             Items(
                 FormPart(OrderLineForm),
@@ -327,27 +326,11 @@ ORDER: Final[Table[ShownOrder]] = Table(
             text("On refunds: the id of the refunded order."),
             rule="SET-48",
         ),
+        RecordField("created", attrgetter("order.created"), moment(), always=True, rule="ORD-19"),
+        RecordField("modified", attrgetter("order.modified"), moment(), always=True, rule="ORD-19"),
+        RecordField("completed", attrgetter("order.completed"), moment(), rule="ORD-20"),
         RecordField(
-            "created", lambda shown: timestamp(shown.order.created), moment(), always=True, rule="ORD-19"
-        ),
-        RecordField(
-            "modified", lambda shown: timestamp(shown.order.modified), moment(), always=True, rule="ORD-19"
-        ),
-        RecordField(
-            "completed",
-            lambda shown: None if shown.order.completed is None else timestamp(shown.order.completed),
-            moment(),
-            rule="ORD-20",
-        ),
-        RecordField(
-            "last_transaction_added",
-            lambda shown: (
-                None
-                if shown.order.last_transaction_added is None
-                else timestamp(shown.order.last_transaction_added)
-            ),
-            moment(),
-            rule="ORD-21",
+            "last_transaction_added", attrgetter("order.last_transaction_added"), moment(), rule="ORD-21"
         ),
         RecordField(LINE_DETAILS_NAME, lambda shown: None, fields.List(fields.Nested(LINE_DETAIL.shape))),
         RecordField(AMOUNT_DETAILS_NAME, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),

@@ -1,9 +1,15 @@
-"""The merchant API's records that have no table: currencies and errors."""
+"""The types of values in records, and the merchant API's records without a table: currencies and errors."""
 
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
+from payment_sandbox.kernel.descriptions import Format
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.web.answers.kinds import Json
+
+Moment = Annotated[str, Format("date-time")]
+"""An ISO 8601 time with microseconds and offset."""
+
+Strings = dict[str, str]
+Json = dict[str, Any]
 
 
 class MethodCurrencies(TypedDict):

@@ -4,32 +4,33 @@ A string in ``Annotated`` describes a field. A function that serializes a record
 checks the keys; ``web.openapi`` describes the record in OpenAPI; the client returns it unchanged.
 """
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.kernel.descriptions import Like, OneOf
+from payment_sandbox.loading import lazy
 from payment_sandbox.operations.review import Finding
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import CALLERS
+from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.scenarios.model import Decision as Decision
 from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.scenarios.model import NearestRule as NearestRule
 from payment_sandbox.scenarios.model import TransactionDecision as TransactionDecision
-from payment_sandbox.web.answers.kinds import (
-    Json,
-    Moment,
-    Strings,
-    coverage_groups,
-    delivery_states,
-    order_shape,
-    order_statuses,
-    parties,
-    settings_form,
-    timeline_kinds,
-)
+from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
+
+if TYPE_CHECKING:
+    from payment_sandbox.operations import coverage, history
+    from payment_sandbox.web.answers import order_tables
+else:
+    coverage = lazy("payment_sandbox.operations.coverage")
+    history = lazy("payment_sandbox.operations.history")
+    order_tables = lazy("payment_sandbox.web.answers.order_tables")
 
 Order = Json
-"""An order or a refund; the tables in ``web.answers.order`` define its fields."""
+"""An order or a refund; the tables in ``web.answers.order_tables`` define its fields."""
 
 
 class Health(TypedDict):
@@ -86,7 +87,7 @@ class Project(TypedDict):
 
     project_id: str
     merchant_id: str
-    settings: Annotated[Json, Like(settings_form)]
+    settings: Annotated[Json, Like(lambda: SettingsForm)]
     clock: Clock
     scenario: Annotated[str, "The name of the active scenario."]
 
@@ -232,7 +233,7 @@ JsonSchema = TypedDict(
 class WaitResult(TypedDict, total=False):
     """The conditions that now hold."""
 
-    status: Annotated[str, OneOf(order_statuses)]
+    status: Annotated[str, OneOf(lambda: OrderStatus)]
     webhook_answers: list[int]
     idle: bool
 
@@ -311,7 +312,7 @@ class Webhook(TypedDict):
     id: str
     order_id: str
     url: Annotated[str, "Empty if no address was set."]
-    state: Annotated[str, OneOf(delivery_states)]
+    state: Annotated[str, OneOf(lambda: DeliveryState)]
     lost: Annotated[
         bool, "Whether a fault withheld the webhook from the shop; such webhooks count as delivered."
     ]
@@ -407,7 +408,7 @@ class OrderRow(TypedDict):
     id: str
     merchant_order_id: str | None
     description: str | None
-    status: Annotated[str, OneOf(order_statuses)]
+    status: Annotated[str, OneOf(lambda: OrderStatus)]
     amount: Annotated[int, "Cents."]
     currency: str
     payment_method: Annotated[str | None, "The method of the newest attempt."]
@@ -448,7 +449,7 @@ class RefundRow(OrderRow):
 class OrderOverview(TypedDict):
     """An order with its actions, decisions, agenda, webhooks, refunds and pages."""
 
-    order: Annotated[Order, Like(order_shape)]
+    order: Annotated[Order, Like(lambda: order_tables.ORDER.shape)]
     actions: Actions
     decisions: list[TransactionDecision]
     agenda: list[AgendaItem]
@@ -463,9 +464,9 @@ TimelineRecord = TypedDict(
         "id": str,
         "at": Annotated[Moment, "Sandbox time."],
         "real_at": Moment,
-        "from": Annotated[str, OneOf(parties)],
-        "to": Annotated[str, OneOf(parties)],
-        "kind": Annotated[str, OneOf(timeline_kinds)],
+        "from": Annotated[str, OneOf(lambda: history.PARTIES)],
+        "to": Annotated[str, OneOf(lambda: history.PARTIES)],
+        "kind": Annotated[str, OneOf(lambda: history.KINDS)],
         "label": str,
         "status": Annotated[int | str | None, "An HTTP status, or the status of an order."],
         "cause": Annotated[str | None, "The id of an earlier entry."],
@@ -551,7 +552,7 @@ class CoverageCell(TypedDict):
 class CoverageRow(TypedDict):
     """The cases of a payment method, of webhooks, of refusals or of scenario rules."""
 
-    group: Annotated[str, OneOf(coverage_groups)]
+    group: Annotated[str, OneOf(lambda: coverage.GROUPS)]
     name: Annotated[str, "The payment method, or the name of the group."]
     cells: list[CoverageCell]
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from marshmallow import Schema, fields
 
 from payment_sandbox.forms import Form
+from payment_sandbox.kernel.times import timestamp
 
 Subject = TypeVar("Subject")
 
@@ -19,7 +21,8 @@ UPDATE = "update"
 class RecordField(Generic[Subject]):
     """One field of a record.
 
-    ``getter`` gets the value from the record's subject; None omits the field. ``reads`` parses the value in a
+    ``getter`` gets the value from the record's subject, None omits the field, and a
+    moment is serialized as a timestamp. ``reads`` parses the value in a
     request. ``shape`` describes the value in responses and defaults to ``reads``. ``on`` lists the requests
     that accept the field: ``create``, ``update``, both or none. ``always`` marks a field of every response.
     ``rule`` is the field's rule in the ledger, which a wrong value in a request breaks.
@@ -49,7 +52,7 @@ class Table(Generic[Subject]):
         for name, getter in self._getters:
             value = getter(subject)
             if value is not None:
-                shown[name] = value
+                shown[name] = timestamp(value) if type(value) is datetime else value
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:

@@ -1,6 +1,6 @@
 """The history of a project: filtered pages of records, and the report of a failed test."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
@@ -31,6 +31,8 @@ from payment_sandbox.web.page_urls import is_same_path
 
 PAGE_PARAMETERS: Final = ("limit", "before", "summary")
 """The pagination parameters; without them, the response is the entire journal, including its other lists."""
+NOT_IN_LIST: Final = "is not in this list; the item may have been dropped"
+NOT_IN_JOURNAL: Final = "is not in the journal; the request may have been dropped"
 
 Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
 
@@ -47,32 +49,25 @@ def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Web
     if state == DeliveryState.UNSENT:
         unsent = unsent_webhooks(project.epoch)
         deliveries = [each for each in unsent if order_id in (None, each.order_id)]
-    matching = (each for each in reversed(deliveries) if state in (None, each.state, each.outcome))
-    page = newest_page(matching, query, lambda known: any(known == delivery.id for delivery in deliveries))
+    page = newest_page(deliveries, query, lambda each: state in (None, each.state, each.outcome))
     return (serialize(delivery, project.masking) for delivery in page)
 
 
 def newest_page(
-    newest_first: Iterable[Record], query: Mapping[str, str], is_known: Callable[[str], bool]
+    items: Sequence[Record],
+    query: Mapping[str, str],
+    matches: Callable[[Record], bool] = lambda item: True,
+    dropped: str = NOT_IN_LIST,
 ) -> list[Record]:
-    """Return a page: the newest items, or the items before the id ``before``; newest last.
+    """Return a page: the newest matching items, or those before the id ``before``; newest last.
 
     Raises:
         Invalid: no item has the id ``before``.
     """
-    before, limit = query.get("before"), query.get("limit")
-    if before is not None and not is_known(before):
-        raise Invalid([Violation("before", "is not in this list; the item may have been dropped")])
-    items = _items_after(iter(newest_first), before) if before is not None else newest_first
-    return list(islice(items, int(limit) if limit is not None else None))[::-1]
-
-
-def _items_after(newest_first: Iterator[Record], before: str) -> Iterator[Record]:
-    is_after = False
-    for item in newest_first:
-        if is_after:
-            yield item
-        is_after = is_after or item.id == before
+    newest_first, before, limit = reversed(items), query.get("before"), query.get("limit")
+    if before is not None and all(item.id != before for item in newest_first):  # skips the newer items
+        raise Invalid([Violation("before", dropped)])
+    return list(islice(filter(matches, newest_first), int(limit) if limit is not None else None))[::-1]
 
 
 def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.JournalEntry]:
@@ -81,25 +76,9 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
     Raises:
         Invalid: no request has the id ``before``.
     """
-    epoch, before = project.epoch, query.get("before")
-    is_summary = "summary" in query
-    if before is not None and epoch.journal.find(before) is None:
-        raise Invalid([Violation("before", "is not in the journal; the request may have been dropped")])
-    if "limit" not in query and before is None:
-        entries = epoch.journal.entries(_entry_filter(query), with_bodies=not is_summary)
-    else:
-        entry_filter = _entry_filter(query)
-        is_on_page = before is None
-
-        def is_wanted(entry: JournalEntry) -> bool:
-            nonlocal is_on_page
-            matches = is_on_page and entry_filter(entry)
-            is_on_page = is_on_page or entry.id == before
-            return matches
-
-        newest = epoch.journal.entries(is_wanted, newest_first=True, with_bodies=not is_summary)
-        limit = query.get("limit")
-        entries = reversed(list(islice(newest, int(limit) if limit is not None else None)))
+    known, is_summary = project.epoch.journal, "summary" in query
+    page = newest_page(known.unmasked_entries(), query, _entry_filter(query), NOT_IN_JOURNAL)
+    entries = known.mask_entries(page, with_bodies=not is_summary)
     if is_summary:
         return map(journal_summary, entries)
     return (request_record(project, entry) for entry in entries)

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from marshmallow import fields
 
 from payment_sandbox.forms import Choice, Form, FormPart, PeriodText, Text
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods import details_fields
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
@@ -58,8 +57,8 @@ EVENT: Final[Table[TransactionEvent]] = Table(
     (
         RecordField("id", attrgetter("id"), text(), always=True, rule="EVT-02"),
         RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True, rule="EVT-01"),
-        RecordField("occurred", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
-        RecordField("noticed", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
+        RecordField("occurred", attrgetter("at"), moment(), always=True, rule="EVT-03"),
+        RecordField("noticed", attrgetter("at"), moment(), always=True, rule="EVT-03"),
         RecordField("source", lambda event: "set_status", text(), always=True, rule="EVT-04"),
     ),
 )
@@ -162,18 +161,9 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             always=True,
             rule="TX-16",
         ),
-        RecordField(
-            "created", lambda shown: timestamp(shown.attempt.created), moment(), always=True, rule="TX-06"
-        ),
-        RecordField(
-            "modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True, rule="TX-06"
-        ),
-        RecordField(
-            "completed",
-            lambda shown: None if shown.attempt.completed is None else timestamp(shown.attempt.completed),
-            moment(),
-            rule="TX-07",
-        ),
+        RecordField("created", attrgetter("attempt.created"), moment(), always=True, rule="TX-06"),
+        RecordField("modified", attrgetter("attempt.modified"), moment(), always=True, rule="TX-06"),
+        RecordField("completed", attrgetter("attempt.completed"), moment(), rule="TX-07"),
         RecordField(
             "msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents."), rule="TX-17"
         ),

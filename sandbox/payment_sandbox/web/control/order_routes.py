@@ -172,10 +172,7 @@ def get_actions(call: Call) -> Response:
     actions = list(
         call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
     )
-    page = newest_page(
-        reversed(actions), call.request.args, lambda known: any(known == action.id for action in actions)
-    )
-    return list_answer(map(to_plain_data, page))
+    return list_answer(map(to_plain_data, newest_page(actions, call.request.args)))
 
 
 @route(control, "GET", "/review/", answers=records.ReviewResult, slow=True)

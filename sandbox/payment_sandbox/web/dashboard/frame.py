@@ -312,7 +312,7 @@ def answer_error(call: Call, error: Exception) -> Response:
         "back": call.request.referrer or f"{call.site.base_path}/dashboard/",
     }
     if call.owner is not None and call.request.method == "GET":
-        return show(call, "refused", call.owner, "", answer.status_code, **details)
+        return show(call, "dashboard_refused", call.owner, "", answer.status_code, **details)
     body = call.site.render("dashboard/dashboard_refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
 

@@ -12,8 +12,7 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.folding import fold
-from payment_sandbox.operations.history import EVIDENCE_FORMAT, TimelineEntry, as_mapping, history
+from payment_sandbox.operations.history import EVIDENCE_FORMAT, TimelineEntry, as_mapping, fold, history
 from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros

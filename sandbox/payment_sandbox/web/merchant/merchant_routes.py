@@ -293,10 +293,11 @@ def _ignore_unknown_locale(call: Call) -> None:
 def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
     """Yield the details in a request that are unknown to its payment method."""
     for index, transaction in enumerate(data.get("transactions", ())):
-        method = METHODS_BY_NAME.get(project.settings.method(str(transaction.get("payment_method"))) or "")
+        sent = transaction.get("payment_method_details")
+        method = project.settings.method(str(transaction.get("payment_method"))) if sent else None
         if method is not None:
-            known = [field.name for field in method.capabilities.details]
-            for name in transaction.get("payment_method_details", ()):
+            known = [field.name for field in METHODS_BY_NAME[method].capabilities.details]
+            for name in sent:
                 if name not in known:
                     yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
 

@@ -1,6 +1,6 @@
 """Parsing of merchant requests: unknown keys are ignored and reported, or refused by project setting."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
@@ -21,7 +21,7 @@ NAME_LENGTH_MAX: Final = 100  # the characters shown of a query parameter's name
 
 
 def read_valid_fields(
-    call: Call, form: Form, *, empty_is: Any = None, also_known: Container[str] = ()
+    call: Call, form: Form, *, empty_is: Any = None, also_known: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[Violation]]:
     """Read the body; return its valid fields and all violations.
 
@@ -29,7 +29,8 @@ def read_valid_fields(
     """
     body = json_body(call, empty_is=empty_is)
     data, violations = load(form, body)
-    others = (key for key in unknown_keys(form, body) if key.path not in also_known)
+    unknown = unknown_keys(form, body)
+    others = (key for key in unknown if key.path not in also_known) if also_known else unknown
     return data, [*violations, *handle_unknown(call, list(islice(others, VIOLATIONS_MAX)))]
 
 

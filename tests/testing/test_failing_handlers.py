@@ -1,0 +1,409 @@
+"""Failing, hanging and odd handlers of WSGI and ASGI shops: what counts, and what the timeline shows."""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from starlette.background import BackgroundTask
+from starlette.responses import StreamingResponse
+from werkzeug.wrappers import Response
+
+from payment_sandbox.testing.project_fixture import PaymentSandbox
+from tests.support.asgi import starlette
+from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
+from tests.support.suites import suite
+
+LONG_SECONDS = 20
+NO_ANSWER = "no answer within 5 seconds"
+
+
+def visit(sandbox: PaymentSandbox, runner: str = "no loop") -> Any:
+    """Open the page of a new order in a call that blocks or is awaited; return the attempt of its webhook."""
+
+    async def awaited() -> None:
+        order_id = await sandbox.aio.run(place, sandbox)
+        await sandbox.aio.act(order_id, action="visit")
+
+    calls: dict[str, Callable[[], object]] = {
+        "no loop": lambda: sandbox.act(place(sandbox), action="visit"),
+        "asyncio": lambda: asyncio.run(awaited()),
+        "trio": lambda: trio.run(awaited),
+    }
+    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on the test thread
+        thread.submit(calls[runner]).result(AT_MOST_SECONDS)
+    return sandbox.webhooks[0]["attempts"][0]
+
+
+def blocking_wsgi(release: threading.Event) -> Any:
+    """A WSGI shop that blocks its thread."""
+
+    def hang(order_id: str) -> None:
+        release.wait(LONG_SECONDS)
+
+    return shop_that(hang)
+
+
+def blocking_asgi(release: threading.Event) -> Any:
+    """An ASGI shop that blocks its loop."""
+
+    async def hang(scope: Any, receive: Any, send: Any) -> None:
+        release.wait(LONG_SECONDS)
+
+    return hang
+
+
+def awaiting(release: threading.Event) -> Any:
+    """An ASGI shop that awaits forever."""
+
+    async def hang(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    return hang
+
+
+def lingering(release: threading.Event) -> Any:
+    """An ASGI shop that needs half a second for its cancellation."""
+
+    async def hang(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.5)
+
+    return hang
+
+
+def sleeping(release: threading.Event) -> Any:
+    """An ASGI shop that awaits forever on trio."""
+
+    async def hang(scope: Any, receive: Any, send: Any) -> None:
+        await trio.sleep_forever()
+
+    return hang
+
+
+HANGING: list[tuple[Callable[[threading.Event], Any], str, str]] = [
+    # the shop, the loop of the test, and the thread of the handler
+    (blocking_wsgi, "no loop", "waiting"),
+    (blocking_wsgi, "no loop", "own"),
+    *(
+        (shop, loop, "waiting")
+        for shop in (blocking_asgi, awaiting, lingering)
+        for loop in ("no loop", "asyncio")
+    ),
+    (sleeping, "trio", "waiting"),
+]
+
+
+@pytest.mark.parametrize(("shop", "loop", "thread"), HANGING)
+def test_a_handler_that_hangs_counts_as_unanswered(
+    payment_sandbox: PaymentSandbox, shop: Any, loop: str, thread: Any,
+    too_late: threading.Event, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """It is cancelled or abandoned, the test goes on, and the timeline and the log show its location."""
+    payment_sandbox.deliver_to(shop(too_late), thread=thread)
+    attempt = visit(payment_sandbox, loop)
+    assert (attempt["error"], attempt["response"]) == (NO_ANSWER, None)
+    is_located = (shop, loop) != (blocking_asgi, "asyncio")  # the timeline does not locate it there
+    assert ("in hang" in payment_sandbox.timeline()) == is_located
+    if (shop, thread) == (blocking_wsgi, "waiting"):
+        for report in (payment_sandbox.timeline(), caplog.text):
+            assert "Location of the handler:" in report
+        assert "in hang" in caplog.text
+        assert "pytest-timeout" in caplog.text
+    too_late.set()
+
+
+def fail(order_id: str) -> None:
+    """Fail in a WSGI handler."""
+    raise KeyError("sku-77")
+
+
+async def fail_on_loop(order_id: str) -> None:
+    """Fail in a handler of an ASGI framework."""
+    raise KeyError("sku-77")
+
+
+async def fail_without_framework(scope: Any, receive: Any, send: Any) -> None:
+    """Fail in an ASGI application before its response."""
+    raise KeyError("sku-77")
+
+
+def logging_shop() -> Any:
+    """A WSGI shop whose framework logs exceptions and answers 500."""
+    shop = shop_that(fail)
+    shop.testing = False
+    return shop
+
+
+@pytest.mark.parametrize(
+    ("application", "status"),
+    [
+        (shop_that(fail), None),
+        (logging_shop(), 500),
+        (starlette(fail_on_loop), 500),
+        (fail_without_framework, None),
+    ],
+    ids=["WSGI", "WSGI with a framework that answers", "ASGI with a framework", "ASGI"],
+)
+def test_the_traceback_of_a_handler_is_shown(
+    payment_sandbox: PaymentSandbox, application: Any, status: int | None
+) -> None:
+    """The traceback of the shop's own code is on the timeline, whether the framework propagates or answers."""
+    payment_sandbox.deliver_to(application)
+    attempt = visit(payment_sandbox)
+    assert (attempt["response"] or {}).get("status") == status
+    assert status or attempt["error"] == "KeyError: 'sku-77'"
+    traceback, report = attempt.get("traceback") or "", payment_sandbox.timeline()
+    assert "KeyError: 'sku-77'" in traceback
+    assert "in fail" in traceback
+    assert "site-packages" not in traceback, "only the shop's own code is shown"
+    assert "      KeyError: 'sku-77'" in report
+    assert "Your handler failed with an exception, which the timeline shows." in report
+    assert "log" not in report.replace(str(Path(__file__).parents[1]), "")  # a traceback names files
+    assert "listen" not in report
+    assert all("_Listener" not in type(handler).__name__ for handler in logging.root.handlers)
+
+
+def answer_without_status(environ: object, start_response: object) -> list[bytes]:
+    """Answer without a status, against WSGI."""
+    return [b"x"]
+
+
+def answer_with_text(environ: object, start_response: Callable[..., object]) -> list[str]:
+    """Answer with text instead of bytes, against WSGI."""
+    start_response("200 OK", [])
+    return ["text"]
+
+
+async def return_without_response(scope: Any, receive: Any, send: Any) -> None:
+    """Send no answer, against ASGI."""
+
+
+async def start_with_a_body(scope: Any, receive: Any, send: Any) -> None:
+    """Send no status, against ASGI."""
+    await send({"type": "http.response.body", "body": b"x"})
+
+
+@pytest.mark.parametrize(
+    ("application", "message"),
+    [
+        (answer_without_status, "did not call start_response"),
+        (answer_with_text, "TypeError"),
+        (return_without_response, "without a complete response"),
+        (start_with_a_body, "before its status"),
+    ],
+)
+def test_an_application_that_violates_its_interface_has_not_answered(
+    payment_sandbox: PaymentSandbox, application: Any, message: str
+) -> None:
+    """The attempt has the violation as its error, which the review reports."""
+    payment_sandbox.deliver_to(application)
+    assert message in str(visit(payment_sandbox)["error"])
+    assert payment_sandbox.webhooks[0]["state"] == "pending"
+    assert {finding.rule for finding in payment_sandbox.review()} == {"HOOK-09"}
+
+
+def write_and_yield(environ: object, start_response: Callable[..., Any]) -> Iterator[bytes]:
+    """Answer in written and in yielded parts."""
+    write = start_response("200 OK", [])
+    write(b"one ")
+    yield b"two "
+    write(b"three")
+
+
+def endless() -> Iterator[bytes]:
+    """Yield a body without an end."""
+    while True:
+        yield b"x" * 1000
+
+
+def broken() -> Iterator[bytes]:
+    """Yield half a body."""
+    yield b"half"
+    raise ValueError("out of paper")
+
+
+async def stream(task_runs: list[str], order_id: str) -> StreamingResponse:
+    """Answer with a stream, and run a task after it."""
+
+    async def pieces() -> Any:
+        yield b"a"
+        await asyncio.sleep(0)
+        yield b"b"
+
+    return StreamingResponse(pieces(), background=BackgroundTask(task_runs.append, order_id))
+
+
+@pytest.mark.parametrize(
+    ("application", "body", "warning"),
+    [
+        (write_and_yield, "one two three", ""),
+        (shop_that(lambda order_id: Response(endless())), "x" * 4096, ""),
+        (shop_that(lambda order_id: Response(broken())), "", "is incomplete"),
+    ],
+    ids=["written and yielded", "endless", "incomplete"],
+)
+def test_an_answer_in_parts_counts_by_its_status(
+    payment_sandbox: PaymentSandbox, application: Any, body: str, warning: str
+) -> None:
+    """Parts keep their order, an endless body is cut, and an incomplete one has a warning."""
+    payment_sandbox.deliver_to(application)
+    attempt = visit(payment_sandbox)
+    assert attempt["response"] == {"status": 200, "body": body}
+    assert warning in str(attempt["warning"])
+    assert payment_sandbox.webhooks[0]["state"] == "delivered"
+
+
+def test_streams_and_background_tasks(payment_sandbox: PaymentSandbox) -> None:
+    """A streamed answer arrives completely, and background tasks run to their end."""
+    task_runs: list[str] = []
+    payment_sandbox.deliver_to(starlette(lambda order_id: stream(task_runs, order_id)))
+    assert visit(payment_sandbox)["response"] == {"status": 200, "body": "ab"}
+    assert len(task_runs) == 1
+
+
+def test_a_late_handler_that_calls_the_sandbox_holds_no_lock(
+    payment_sandbox: PaymentSandbox, too_late: threading.Event
+) -> None:
+    """A late handler is not interrupted in its calls, so it holds no lock afterwards."""
+
+    def call(order_id: str) -> None:
+        while not too_late.is_set():
+            payment_sandbox.client.orders()
+            place(payment_sandbox)
+
+    payment_sandbox.deliver_to(shop_that(call))
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id, action="visit")
+    orders: list[Any] = []
+    other = threading.Thread(target=lambda: orders.append(payment_sandbox.act(order_id)))
+    other.start()
+    other.join(LONG_SECONDS)
+    assert [order["status"] for order in orders] == ["completed"]
+
+
+def test_the_time_of_an_inner_handler_is_not_that_of_the_outer_one(
+    payment_sandbox: PaymentSandbox, too_late: threading.Event
+) -> None:
+    """The time of an inner handler does not count for the outer one."""
+    inner: list[str] = []
+
+    def handle(order_id: str) -> None:
+        if inner == [order_id]:
+            too_late.wait(LONG_SECONDS)
+        elif not inner:
+            inner.append(place(payment_sandbox))
+            payment_sandbox.clock.advance("PT1H")
+
+    payment_sandbox.deliver_to(shop_that(handle))
+    outer = place(payment_sandbox)
+    payment_sandbox.act(outer, action="visit")
+    attempts = {webhook["order_id"]: webhook["attempts"][0] for webhook in reversed(payment_sandbox.webhooks)}
+    assert attempts[inner[0]]["error"] == NO_ANSWER
+    response = attempts[outer]["response"]
+    assert response is not None
+    assert (attempts[outer]["error"], response["status"]) == (None, 200)
+
+
+NEVER_RETURNS = """
+import threading
+
+
+@pytest.mark.timeout(2, method="signal", func_only=True)
+def test_hangs(payment_sandbox):
+    app = Flask("shop")
+
+    @app.post("/webhook")
+    def hang():
+        threading.Event().wait()
+
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.act(place(payment_sandbox)["id"])
+
+
+def test_goes_on(payment_sandbox):
+    assert payment_sandbox.act(place(payment_sandbox)["id"])["status"] == "completed"
+"""
+
+
+def test_a_handler_that_never_returns_is_ended_with_its_test(tmp_path: Path) -> None:
+    """pytest-timeout ends a hanging handler with its test, and the next test passes."""
+    result = suite(tmp_path, NEVER_RETURNS)
+    assert "1 failed, 1 passed" in result.stdout, result.stdout
+    assert "in hang" in result.stdout
+    assert "Timeout (>2.0s)" in result.stdout
+
+
+def test_a_handler_on_another_thread_is_reported(payment_sandbox: PaymentSandbox) -> None:
+    """The timeline reports that a handler ran on another thread than the test."""
+    payment_sandbox.deliver_to(shop_that(fail))
+    order_id = place(payment_sandbox)
+    other = threading.Thread(
+        target=payment_sandbox.act, args=(order_id, "customer", "visit"), name="worker-7"
+    )
+    other.start()
+    other.join()
+    report = payment_sandbox.timeline()
+    assert "The handler ran on the thread worker-7, not on the test's (MainThread)" in report
+    assert "Make the call on the test's thread" in report
+
+
+def test_a_handler_that_answers_after_the_test_changes_nothing(
+    payment_sandbox_server: Any,
+) -> None:
+    """A handler that ends after its project is closed does not affect the next project."""
+    has_begun, may_answer, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def late(order_id: str) -> None:
+        has_begun.set()
+        may_answer.wait(10)
+        ended.set()
+
+    project = payment_sandbox_server.project()
+    project.deliver_to(shop_that(late), thread="own")
+    order_id = place(project)
+    caller = threading.Thread(target=project.act, args=(order_id, "customer", "visit"))
+    caller.start()
+    assert has_begun.wait(60)
+    project.close()
+    may_answer.set()
+    caller.join(60)
+    assert not caller.is_alive()
+    assert ended.wait(60)
+    with payment_sandbox_server.project() as following:
+        assert following.webhooks == []
+
+
+def test_a_row_that_the_test_has_locked(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
+    """A handler that meets a locked database fails, and the timeline shows the error and its line."""
+    file = tmp_path / "shop.sqlite"
+    with (
+        closing(sqlite3.connect(file)) as test_connection,
+        closing(sqlite3.connect(file, timeout=0.1)) as shop_connection,
+    ):
+        test_connection.execute("create table sale (id text, status text)")
+        test_connection.commit()
+
+        def handle(order_id: str) -> None:
+            shop_connection.execute("update sale set status = 'paid' where id = ?", (order_id,))
+            shop_connection.commit()
+
+        payment_sandbox.deliver_to(shop_that(handle))
+        order_id = place(payment_sandbox)
+        test_connection.execute("insert into sale values (?, 'open')", (order_id,))  # and no commit
+        payment_sandbox.act(order_id, action="visit")
+        report = payment_sandbox.timeline()
+        assert "sqlite3.OperationalError: database is locked" in report
+        assert "in handle" in report
+        test_connection.commit()
+        payment_sandbox.clock.advance("PT2M")
+        assert test_connection.execute("select status from sale").fetchone() == ("paid",)
