@@ -186,8 +186,12 @@ class Courier:
             try:
                 yield
             finally:
-                while waiting.carriers:
-                    self._threads.run(waiting.carriers.popleft())
+                for carrier in waiting.carriers:
+                    assert isinstance(carrier, partial), "only this courier defers deliveries to the thread"
+                    try:
+                        self._start_carrier(*carrier.args)
+                    except RuntimeError:  # the next webhook of the project asks for a carrier again
+                        log.exception("no thread could be started to deliver webhooks")
 
     def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
