@@ -24,8 +24,8 @@ class PathLength(NamedTuple):
     changes_of_folder: int
 
 
-CREATION_MAX = PathLength(400, 62, 140)  # 347 to 353, 57 to 59, 127 to 131: the order of callbacks varies
-PAYMENT_MAX = PathLength(1850, 88, 500)  # 1,468 to 1,476, 83, 465 or 466; up to 1,683 calls on a busy machine
+CREATION_MAX = PathLength(375, 61, 120)  # 327, 58, 110: the order of callbacks varies
+PAYMENT_MAX = PathLength(1750, 86, 480)  # 1,556, 82, 446; some 200 calls more on a busy machine
 """A creation, the customer's payment, and the advance that delivers both webhooks."""
 
 
