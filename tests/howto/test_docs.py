@@ -45,6 +45,7 @@ def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: 
         commands = [block for block in commands if "curl" in block.text]
     os.symlink(ROOT / "scenarios", tmp_path / "scenarios")
     script = f"\nprintf '\\n{END_OF_BLOCK}'\n".join(["set -eu", *(block.text for block in commands)])
+    script += "\nkill $(jobs -p) 2> /dev/null || true"  # a second trap replaces the first one
     port = fresh.url.rpartition(":")[2]
     result = run_command(["bash", "-c", script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")], tmp_path)
     assert result.returncode == 0, f"{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
