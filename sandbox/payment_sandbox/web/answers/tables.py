@@ -52,7 +52,7 @@ class Table(Generic[Subject]):
         for name, getter in self._getters:
             value = getter(subject)
             if value is not None:
-                shown[name] = timestamp(value) if type(value) is datetime else value
+                shown[name] = timestamp(value) if isinstance(value, datetime) else value
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
