@@ -58,13 +58,13 @@ def _reload(project: Project, replica: Replica, head: Head, rows: Sequence[Row])
             _apply_job(replica, int(item_id), body)
     records = [(kind, body) for kind, _, body in rows if kind != JOB and body is not None]
     stored = StoredProject.read("{}", head.chosen or "{}", head.counters or "{}", records)
+    is_first = not replica.version
     counters = _decode_counters(head)
-    is_unexpected = replica.version != 0 and counters.epoch == project.epoch.number
     resume(project, {"format": FORMAT, **stored.state}, counters.real_at)
     replica.anchor = _create_anchor(project.epoch.state.clock, counters)
     project.epoch.timeline.move_to(counters.now)
     replica.chosen, replica.version, replica.last = head.chosen, head.version, head.last
-    if is_unexpected:  # the server that begins an epoch tells all watchers
+    if not is_first:
         project.events.publish("restored")
 
 

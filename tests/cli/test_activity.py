@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import Activity, format_json, text_formatter
+from payment_sandbox.cli.activity import Activity, LineFormatter, format_json, text_formatter
 from payment_sandbox.serving.server import Server
 from tests.cli.conftest import PrintedLines, printing
 from tests.cli.test_serve import url_in
@@ -140,6 +140,21 @@ def test_lines_for_programs(printed: PrintedLines) -> None:
     assert f"GET {lines[0]['path']}  404  {lines[0]['error']}" in lines[0]["message"]
     assert "4111111111111111" not in printed.text
     assert not any("123" in line["path"] or "123" in line["message"] for line in lines)
+
+
+@pytest.mark.rule("CTL-29")
+@pytest.mark.parametrize("format_line", [text_formatter(is_coloured=False), format_json])
+def test_a_code_in_the_name_of_an_unknown_key_is_not_printed(
+    printed: PrintedLines, format_line: LineFormatter
+) -> None:
+    """A name that is JSON is masked as JSON, and what stands beside a name in a line is no code."""
+    names = ('{"card_code": {"a": {"b": "q9w8e7"}}}', '{"cvc": "q9w8\\"e7"}', '{"cvc": "\\u0071\\u0039"}')
+    with printing(printed, format_line) as server:
+        requests.post(f"{server.url}/v1/orders/", json={**card(), **dict.fromkeys(names, 1)}, auth=KEY)
+        requests.get(f"{server.url}/v1/security-code", auth=KEY)
+        printed.wait_for("GET /v1/security-code  404")
+    assert "ignored:" in printed.text
+    assert not any(part in printed.text for part in ("q9w8", "u0071"))
 
 
 def test_colours_are_for_terminals() -> None:

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import takewhile
 from threading import Event, Thread
 
 import requests
@@ -70,18 +69,6 @@ def test_events_stream_through_another_server(first: Sandbox, second: Sandbox) -
         assert any(line == b"event: request" for line in lines)
         first.advance("PT1S")  # passes no due event
         assert any(line == b"event: clock" for line in lines)
-
-
-def test_a_reset_is_one_event_at_every_server(first: Sandbox, second: Sandbox) -> None:
-    """The watchers of another server see the reset, and no restored project."""
-    url, auth = f"{second.url}/control/events/", (second.key, "")
-    with second.http.get(url, auth=auth, stream=True, timeout=60) as stream:
-        lines = stream.iter_lines(chunk_size=1)
-        assert next(lines).startswith(b": ")
-        first.post("/control/reset/")
-        first.place(card())
-        kinds = list(takewhile(lambda line: line != b"event: request", lines))
-    assert (kinds.count(b"event: reset"), kinds.count(b"event: restored")) == (1, 0)
 
 
 def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, second: Sandbox) -> None:

@@ -42,14 +42,13 @@ class RefusedRequest(NamedTuple):
 
 
 class ActivityLine(NamedTuple):
-    """One line, unmasked; ``data`` has the values for JSON output."""
+    """One line, without secrets; ``data`` has the values for JSON output."""
 
     kind: str
     text: str
     data: Mapping[str, Any] = {}
     colour: str | None = None
     project_id: str | None = None
-    masking: Masking = MASKING
 
 
 class LineWriter:
@@ -143,7 +142,7 @@ def _create_line(
     name = project.settings.name
     label = "" if name == FIRST_PROJECT_NAME else f"[{name or project.project_id[:8]}] "
     text = f"{_short_time(data['at'])}  {label}{text}"
-    return ActivityLine(kind, text, data, colour, project.project_id, project.masking)
+    return ActivityLine(kind, text, data, colour, project.project_id)
 
 
 def _lacks_webhook_url(project: Project, order_id: str) -> bool:
@@ -172,8 +171,9 @@ def _short_time(moment: str) -> str:
 
 def format_refusal(refused: RefusedRequest) -> ActivityLine:
     """Return the line for a request without a project."""
-    text = f"{refused.method} {refused.path}  {refused.status}  {refused.reason}"
-    return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), RED)
+    data = MASKING.mask_record(refused._asdict())
+    text = f"{data['method']} {data['path']}  {data['status']}  {data['reason']}"
+    return ActivityLine("refused", f"{'refused':19}  {text}", data, RED)
 
 
 PENDING_MAX: Final = 1000  # the limit for unprinted projects and refusals
@@ -309,7 +309,9 @@ class Activity:
             if stored.kind not in KINDS:
                 continue
             try:
-                yield "".join(self._format_lines(printed.writer.lines(stored.read(), project)))
+                data = events.masking.mask_record(stored.read().data)  # by value, as values may be JSON
+                event = Event(stored.number, stored.kind, data)
+                yield "".join(self._format_lines(printed.writer.lines(event, project)))
             except Exception:
                 log.exception("printing event %s of project %s failed", stored.number, project.project_id)
 
@@ -326,7 +328,7 @@ def text_formatter(*, is_coloured: bool) -> LineFormatter:
     """Return a formatter for plain text, in colour on a terminal."""
 
     def format_text(line: ActivityLine) -> str:
-        text = make_printable(line.masking.mask_text(line.text))
+        text = make_printable(line.text)
         return click.style(text, fg=line.colour) if is_coloured and line.colour else text
 
     return format_text
@@ -337,4 +339,4 @@ def format_json(line: ActivityLine) -> str:
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind}
     if line.project_id is not None:
         shown["project_id"] = line.project_id
-    return json.dumps(line.masking.mask_record({**shown, **line.data}))
+    return json.dumps({**shown, **line.data})

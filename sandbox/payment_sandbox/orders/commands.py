@@ -1,4 +1,4 @@
-"""Scheduled commands as plain data; ``operations.due`` runs them."""
+"""Scheduled commands as plain data; ``operations.due_commands`` runs them."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
