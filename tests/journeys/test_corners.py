@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from typing import Any
 
 import pytest
 import requests
@@ -224,3 +225,24 @@ def test_money_that_came_in_is_not_given_up(live: Sandbox) -> None:
 def test_a_wrong_filter_of_the_journal_is_refused(sandbox: Sandbox, query: str) -> None:
     """A wrong filter is refused instead of returning an empty list."""
     assert set(violations(sandbox.get(f"/control/journal/?{query}"))) == {query.partition("=")[0]}
+
+
+@pytest.mark.parametrize("lines", [[{}], [{"amount": 1}], ["x"], [[]], [{"a": 1}]])
+def test_wrong_lines_in_an_update_are_named(sandbox: Sandbox, lines: Any) -> None:
+    """Wrong lines in an update have the same violations as in a creation."""
+    order = sandbox.place(card())
+    messages = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
+    assert "description" in messages
+    assert any(path.startswith("order_lines[0]") for path in messages)
+
+
+def test_lines_never_contradict_the_amounts(sandbox: Sandbox) -> None:
+    """After a full capture or void by amount, or after expiry, no line is authorized."""
+    captured, voided, expired = (sandbox.authorized() for _ in range(3))
+    sandbox.take(captured, "captures/amount", {"amount": LINES_TOTAL})
+    sandbox.take(voided, "voids/amount", {"amount": LINES_TOTAL})
+    sandbox.advance("P1D")
+    assert [
+        {entry["status"] for entry in sandbox.read(order, "order_line_details")["order_line_details"]}
+        for order in (captured, voided, expired)
+    ] == [{"captured"}, {"voided"}, set()]

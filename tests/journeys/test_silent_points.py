@@ -232,3 +232,15 @@ def test_how_many_lines_there_may_be(sandbox: Sandbox) -> None:
     line = {"amount": 1, "quantity": 1}
     assert sandbox.create(amount=1000, order_lines=[line] * 1000).status_code == 201
     assert sandbox.create(amount=1001, order_lines=[line] * 1001).status_code == 400
+
+
+def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:
+    """A scanned payment has the default period of its method."""
+    _, order = create_and_scan(sandbox)
+    assert order["transactions"][0]["expiration_period"] == "PT60M"
+    wallet = sandbox.place({"payment_method": "wallet-qr"})
+    assert wallet["transactions"][0]["expiration_period"] == "PT30M"
+    sandbox.advance("PT59M")
+    assert sandbox.read(order)["status"] == "processing"
+    sandbox.advance("PT1M")
+    assert sandbox.read(order)["status"] == "expired"

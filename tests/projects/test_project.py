@@ -10,7 +10,9 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.registry import FIRST_PROJECT_ID
 from tests.support.projects import made_project, made_registry
+from tests.support.servers import make_server
 
 ORDER = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [{"payment_method": "credit-card"}]}
 
@@ -72,3 +74,14 @@ def test_the_agenda_drops_finished_orders(project: Project) -> None:
         clean_up_agenda(project, project.epoch)
     assert len(project.epoch.timeline) == 30
     assert agenda(project.epoch) == waiting
+
+
+def test_the_first_project_has_one_id_for_ever() -> None:
+    """The first project has a constant id for bookmarks; other projects have different ids."""
+    ids = []
+    for _ in range(2):
+        with make_server(clock="frozen") as server:
+            server.registry.create({})
+            ids.append([project.project_id for project in server.registry.all()])
+    assert ids[0][0] == ids[1][0] == FIRST_PROJECT_ID == "5a4dbeef-0000-4000-8000-000000000001"
+    assert ids[0][1] != ids[1][1]

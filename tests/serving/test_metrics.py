@@ -6,8 +6,9 @@ import sys
 import pytest
 import requests
 
-from payment_sandbox.serving.server import openapi_description
+from payment_sandbox.serving.server import Server, openapi_description
 from tests.support.described import check_answer
+from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 
 
@@ -40,3 +41,12 @@ def test_quotas_are_described(path: str, method: str) -> None:
     assert "507" in described_statuses(path, method)
     assert "507" not in described_statuses("/control/journal/", "get")
     assert "429" in described_statuses("/control/projects/", "post")
+
+
+def test_calls_are_counted(server: Server, sandbox: Sandbox) -> None:
+    """Metrics are in the text format of Prometheus and need no key."""
+    sandbox.place(card())
+    answer = requests.get(f"{server.url}/metrics", timeout=60)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert "# TYPE" in answer.text

@@ -29,6 +29,8 @@ CODES: Final = (
     ("application/json", f"{{cvc: {CODE}}}"),
     ("application/json", json.dumps({"cvv": int(CODE)})),
     ("application/json", json.dumps({"cvc": {"a": {"b": CODE}}})),
+    ("application/json", json.dumps({"securityCode": [CODE]})),
+    ("application/json", json.dumps({"verification_value": {"value": CODE}})),
     ("application/json", json.dumps({"extra": json.dumps({"cvc": CODE})})),
     ("application/json", json.dumps({"extra": json.dumps(json.dumps({"cvc": CODE}))})),
     ("application/json", json.dumps({"description": f"cvc={CODE}"})),
@@ -173,3 +175,15 @@ def test_a_key_that_is_a_common_word_is_no_secret(tmp_path: Path) -> None:
         changed = requests.patch(url, json={"name": "a shop", "owner": "shop"}, auth=("shop", ""))
         assert changed.status_code == 200
         assert changed.json()["settings"]["name"] == "a shop"
+
+
+def test_other_data_is_not_masked(sandbox: Sandbox) -> None:
+    """Identifiers, times, amounts, account numbers and words about codes are not masked."""
+    body = {
+        "merchant_order_id": "2026112212345678",
+        "description": "DE89370400440532013000, postcode 1012 AB, at 2026-03-01T12:00:00.000000+00:00",
+        "extra": {"id": "41111111-1111-4111-8111-111111111111", "cvc_checked": True, "code": "9173 %41"},
+    }
+    sandbox.place(card(), **body)
+    (entry,) = sandbox.get("/control/journal/").json()["items"]
+    assert {key: entry["request"][key] for key in body} == body

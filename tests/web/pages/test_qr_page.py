@@ -69,6 +69,8 @@ def test_a_payer_may_change_the_amount_within_its_bounds(
         "",
         "20" + " " * 60 + "x",
         "4.99",
+        "1.000",
+        "NaN",
         "20.01",
         "-5",
         "ten",
