@@ -115,6 +115,7 @@ def test_a_forked_child_can_import() -> None:
 
 RUN_CONCURRENTLY = """
 import gc
+import sys
 import threading
 from select import select
 from threading import Barrier, Thread
@@ -177,9 +178,29 @@ assert len(set(results)) == 1, results
 """
 
 
-@pytest.mark.parametrize("what", [LEXERS, DESCRIPTIONS], ids=["lexers", "OpenAPI"])
+REQUESTS = """
+from payment_sandbox.loading import load_module
+from payment_sandbox.serving import sessions
+
+class Begins:
+    "Starts the second thread when the first one is about to load the adapters."
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "requests.adapters" and not second.ident:
+            second.start()
+
+first = Thread(target=load_module, args=["requests"])
+second = Thread(target=lambda: sessions.direct_session().close())
+sys.meta_path.insert(0, Begins())
+first.start()
+first.join()
+second.join()
+"""
+
+
+@pytest.mark.parametrize("what", [LEXERS, DESCRIPTIONS, REQUESTS], ids=["lexers", "OpenAPI", "requests"])
 def test_threads_can_create_the_same_objects_concurrently(what: str) -> None:
-    """Threads can create lexers or schemas at the same time without mixing them up."""
+    """Threads can create lexers or schemas, or import requests, at the same time without mixing them up."""
     completed = subprocess.run(
         [sys.executable, "-c", RUN_CONCURRENTLY + what],
         capture_output=True,

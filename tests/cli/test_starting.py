@@ -106,6 +106,20 @@ def test_ignored_options_of_a_restart_are_reported(serve: Serve, tmp_path: Path)
     assert third["ignored"] == ["project Socks was deleted, so it is not created again"]
 
 
+def test_a_killed_server_restarts_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
+    """Acknowledged orders are restored, and due entries run."""
+    state = ("--state", str(tmp_path / "state.db"))
+    killed = start_serve(serve, *state, "--clock", "frozen@2027-01-01T00:00:00Z")
+    order_id = requests.post(f"{killed['url']}/v1/orders/", json=ORDER, auth=KEY).json()["id"]
+    killed["process"].kill()
+    killed["process"].wait()
+    url = start_serve(serve, *state)["url"]
+    assert requests.get(f"{url}/v1/orders/{order_id}/", auth=KEY).json()["status"] == "new"
+    advanced = requests.post(f"{url}/control/clock/advance/", json={"by": "PT30M"}, auth=KEY).json()
+    assert advanced["from"].startswith("2027-01-01T00:00:00")
+    assert requests.get(f"{url}/v1/orders/{order_id}/", auth=KEY).json()["status"] == "expired"
+
+
 def test_a_taken_port_is_explained(serve: Serve) -> None:
     """The error names the port, the option for another one, and a sandbox that listens there."""
     with closing(socket.create_server(("127.0.0.1", 0))) as other:

@@ -27,7 +27,6 @@ def test_events_wake_the_threads_that_wait_for_them(
     thread = Thread(target=lambda: results.append(log.wait_after(number, 10, order_id)), daemon=True)
     thread.start()
     for kind, data in events:
-        assert not results
         log.publish(kind, **data)
     if not events:
         log.end()
@@ -35,3 +34,13 @@ def test_events_wake_the_threads_that_wait_for_them(
     assert results == [result]
     assert not log._groups_by_order
     assert log.wait_after(0, 0, "mine") is bool(events), "an earlier event counts, too"
+
+
+def test_an_event_wakes_only_the_threads_that_wait_for_its_order() -> None:
+    """An event of one order wakes no thread that waits for another; a reset wakes all."""
+    log = Events()
+    with log._join_group("mine") as mine, log._join_group("another") as another:
+        log.publish("status", order_id="another")
+        assert (mine.number, another.number) == (0, 1)
+        log.publish("reset")
+        assert (mine.number, another.number) == (2, 2)

@@ -7,6 +7,7 @@ import pytest
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.outbox import (
     MOVES,
+    HeldDeliveries,
     Mover,
     Outbox,
     OutboxEntry,
@@ -37,6 +38,22 @@ def take(outbox: Outbox) -> OutboxEntry:
 def send_all(outbox: Outbox) -> list[str]:
     """Send the queued webhooks as the carrier, and return them in order."""
     return [entry.queued.delivery_id for entry in iter(outbox.next, None)]
+
+
+@pytest.mark.parametrize(("is_closed", "sent"), [(False, ["held"]), (True, [])])
+def test_held_webhooks_are_released_once_or_dropped(outbox: Outbox, is_closed: bool, sent: list[str]) -> None:
+    """Held webhooks wait for their release, which may be repeated; the end of the epoch drops them."""
+    held = HeldDeliveries(outbox)
+    outbox.put(QueuedDelivery("held", "an order"), held)
+    put(outbox, "free")
+    assert send_all(outbox) == ["free"]
+    assert not outbox.is_idle
+    if is_closed:
+        outbox.close()
+    assert outbox.release(held) is not is_closed, "whether a carrier is needed"
+    assert not outbox.release(held)
+    assert send_all(outbox) == sent
+    assert (outbox.is_idle, outbox.pending()) == (True, [])
 
 
 def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(outbox: Outbox) -> None:

@@ -5,9 +5,10 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from email.message import Message
 from http.client import parse_headers
+from io import BytesIO
 from typing import IO, NamedTuple
 
 import pytest
@@ -116,6 +117,18 @@ def test_expect_100_continue_is_answered(server: Server, size: int) -> None:
         assert connection.answer().status == 201
 
 
+def test_a_head_answer_has_no_body_and_every_answer_is_dated(server: Server) -> None:
+    """The response to HEAD has the headers of the GET response, which include the real time in HTTP format."""
+    with connect(server) as connection:
+        connection.sendall(head("HEAD /health/ HTTP/1.1") + LAST_REQUEST)
+        first, second, body = b"".join(iter(lambda: connection.recv(65536), b"")).split(b"\r\n\r\n")
+    assert json.loads(body)["status"] == "ok"
+    for answer in (first, second):
+        headers = parse_headers(BytesIO(answer.partition(b"\r\n")[2] + b"\r\n\r\n"))
+        assert (headers["Content-Length"], headers["Server"]) == (str(len(body)), "payment-sandbox")
+        assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", headers["Date"])
+
+
 def test_an_upgrade_to_another_protocol_is_ignored(server: Server) -> None:
     """An HTTP/2 upgrade offer (Java's client sends it) is ignored; the response closes the connection."""
     offer = [AUTH.strip(), b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAA",
@@ -170,6 +183,17 @@ def test_every_created_order_has_a_response(server: Server) -> None:
         assert orders(server) - before == statuses.count(b"201")
 
 
+def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Server) -> None:
+    """An incomplete request has no effect."""
+    before = orders(server)
+    for cut in (10, len(CREATION) - 1):
+        with connect(server) as connection:
+            connection.sendall(CREATION[:cut])
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+    assert orders(server) == before
+
+
 def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
     """Unknown methods get 400; known ones that a path does not allow get 405 (SET-05)."""
     length = b"Content-Length: %d" % len(ORDER)
@@ -198,6 +222,18 @@ def test_a_whole_address_as_target_is_its_path(server: Server) -> None:
             assert connection.answer().status == 200
         connection.sendall(head("GET http://127.0.0.1/nowhere HTTP/1.1"))
         assert connection.answer().status == 404
+
+
+def test_a_trailer_does_not_authenticate(server: Server) -> None:
+    """Trailers do not authenticate, and many of them do not block the server."""
+    chunked = head("GET /v1/orders/x/ HTTP/1.1", b"Transfer-Encoding: chunked") + b"0\r\n"
+    with connect(server) as connection:
+        connection.sendall(chunked + AUTH + b"\r\n")
+        assert connection.answer().status == 401
+        with suppress(ConnectionError):  # the server refuses it before the last byte
+            connection.sendall(chunked + b"X: y\r\n" * 1_000_000 + b"\r\n")
+            assert connection.answer().status in (400, 401, 431)
+    assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -231,6 +267,25 @@ def test_a_connection_that_is_reset_by_its_client_is_forgotten(
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
     assert caplog.text == ""
+
+
+def test_waiting_calls_leave_room_for_others() -> None:
+    """A hundred blocking calls do not block reads; stopping the server ends them."""
+    with ExitStack() as stack, make_server(clock="frozen") as server:
+        auth = (FIRST_API_KEY, "")
+        order = requests.post(
+            f"{server.url}/v1/orders/", json=json.loads(ORDER), auth=auth, timeout=60
+        ).json()
+        waiting = [stack.enter_context(connect(server)) for _ in range(100)]
+        path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=60"
+        for connection in waiting:
+            connection.sendall(head(f"GET {path} HTTP/1.1", AUTH.strip()))
+        url = f"{server.url}/v1/orders/{order['id']}/"
+        assert {requests.get(url, auth=auth, timeout=60).status_code for _ in range(100)} == {200}
+        server.stop()
+        for connection in waiting:
+            with suppress(ConnectionError):
+                assert b" 408 " not in connection.recv(65536), "the call has waited until its own timeout"
 
 
 MALFORMED = {

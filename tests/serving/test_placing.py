@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from werkzeug.test import EnvironBuilder
+import requests
+from werkzeug.test import Client, EnvironBuilder
 
+from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.call import ClientConnection
 from tests.attack.server_process import run_server
@@ -12,12 +14,30 @@ from tests.support.driver import by
 from tests.support.made_up_keys import crowding
 from tests.support.servers import make_server
 
+AUTH = (FIRST_API_KEY, "")
+LATE = {"when": {"method": "POST", "nth": 1000}, "then": {"latency": 1.0}}
+
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server with a frozen clock and a seed."""
     with make_server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as started:
         yield started
+
+
+def test_records_have_the_same_ids_as_without_a_connection(server: Server) -> None:
+    """With a fault, too, each request is counted once, on the event loop or on a thread."""
+    with make_server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as other:
+        app = Client(other.app)
+        for url, put, post in ((server.url, requests.put, requests.post), ("", app.put, app.post)):
+            put(f"{url}/control/faults/", json={"faults": [LATE], "webhooks": []}, auth=AUTH)
+            for amount in (1, -1, 2):
+                post(f"{url}/v1/orders/", json={"currency": "EUR", "amount": amount}, auth=AUTH)
+        first, second = (
+            [entry.id for entry in one.registry.all()[0].epoch.journal.entries()] for one in (server, other)
+        )
+    assert len(first) == 3
+    assert first == second
 
 
 def share(server: Server, method: str, path: str, api_key: str | None) -> str:

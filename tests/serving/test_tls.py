@@ -170,11 +170,16 @@ def outcome(security: Security, url: str) -> str | int:
         return result
 
 
-def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(secure_shop: SecureShop, shop: Shop) -> None:
-    """The certificate must be trusted, unless checks are disabled; http still works."""
-    refused = str(outcome(Security(), secure_shop.url))
-    assert "is not trusted" in refused
-    assert refused.endswith("; serve --webhook-ca FILE trusts the certificates in a file")
+def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(
+    secure_shop: SecureShop, shop: Shop, tmp_path: Path
+) -> None:
+    """The certificate's own authority must be trusted, unless checks are disabled; http still works."""
+    other = tmp_path / "other"
+    other.mkdir()
+    for trusted in (None, Trust.of(certificate_files(other)[2])):
+        refused = str(outcome(Security(trusted_receivers=trusted), secure_shop.url))
+        assert "is not trusted" in refused
+        assert refused.endswith("; serve --webhook-ca FILE trusts the certificates in a file")
     for trusted in (Trust.of(secure_shop.issuer), Trust.of(None, insecure=True)):
         assert outcome(Security(trusted_receivers=trusted), secure_shop.url) == 200
         assert outcome(Security(trusted_receivers=trusted), shop.url) == 200

@@ -1,8 +1,10 @@
 """A server that is restarted with a state file restores everything."""
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -16,8 +18,8 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
-from payment_sandbox.storage.sqlite import StateFile
-from tests.support.driver import Sandbox, card
+from payment_sandbox.storage.sqlite import StateFile, read_copy
+from tests.support.driver import Sandbox, card, keyed
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
 from tests.support.shop import Shop
@@ -127,6 +129,33 @@ def test_a_running_clock_includes_the_time_without_a_server(tmp_path: Path) -> N
     assert restored is not None
     assert restored.now() == before  # a wall clock that was set back does not set this one back
     file.close()
+
+
+def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
+    """Their records and generated keys are not stored; later projects have other ids and keys, with a seed, too."""
+    state = tmp_path / "state.db"
+
+    def use_server(server: Server) -> tuple[Sandbox, Sandbox]:
+        deleted, emptied = Sandbox(server), Sandbox(server)
+        for sandbox in (deleted, emptied):
+            sandbox.place(card())
+        deleted.delete("/control/project/")
+        emptied.post("/control/reset/")
+        return deleted, emptied
+
+    deleted, emptied = before = with_server(state, use_server, seed=3)
+    with closing(sqlite3.connect(state)) as database:
+        assert database.execute("SELECT count(*) FROM record").fetchone() == (0,)
+    assert not read_copy(state)[0].deleted
+
+    def check_both(server: Server) -> None:
+        assert keyed(server, deleted.key, "/control/project/").status_code == 401
+        assert reconnect(emptied, server).agenda() == []
+        new = Sandbox(server)
+        assert new.key not in {each.key for each in before}
+        assert new.project["project_id"] not in {each.project["project_id"] for each in before}
+
+    with_server(state, check_both, seed=3)
 
 
 def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
