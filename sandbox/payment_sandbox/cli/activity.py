@@ -309,8 +309,7 @@ class Activity:
             if stored.kind not in KINDS:
                 continue
             try:
-                data = events.masking.mask_record(stored.read().data)  # by value, as values may be JSON
-                event = Event(stored.number, stored.kind, data)
+                event = events.masking.mask_record(stored.read())  # by value, as values may be JSON
                 yield "".join(self._format_lines(printed.writer.lines(event, project)))
             except Exception:
                 log.exception("printing event %s of project %s failed", stored.number, project.project_id)
