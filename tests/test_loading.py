@@ -149,7 +149,7 @@ def at_once(*works):
 
 LEXERS = """
 from pygments.lexers import PythonLexer
-from payment_sandbox.web.docs.rendering import _highlight
+from payment_sandbox.ui.docs.rendering import _highlight
 
 class Alone(PythonLexer):
     pass

@@ -18,11 +18,11 @@ from werkzeug.test import Client
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.serving.app import SandboxApp
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.web.app import SandboxApp
+from payment_sandbox.ui.dashboard.frame import VIEW_TITLES
 from payment_sandbox.web.call import ClientConnection
-from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from tests.attack import Report
 from tests.attack.changes import differences, mutate
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by

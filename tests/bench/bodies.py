@@ -4,8 +4,8 @@ import json
 
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.projects.project import Project
+from payment_sandbox.serving.app import SandboxApp, make_app
 from payment_sandbox.web.answers.responses import serialize_order
-from payment_sandbox.web.app import SandboxApp, make_app
 from tests.support.projects import made_registry
 
 ORDER = {

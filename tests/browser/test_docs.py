@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from payment_sandbox.web.docs.library import PAGE_NAMES
+from payment_sandbox.ui.docs.library import PAGE_NAMES
 from tests.support.browser import NewContext, Traffic, scrolls_sideways, violations
 from tests.support.driver import Sandbox
 

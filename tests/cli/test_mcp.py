@@ -12,8 +12,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, ToolProblem, select_part
 from payment_sandbox.cli.mcp import TOOLS
-from payment_sandbox.web.docs.docs_routes import search_index
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.docs_routes import search_index
+from payment_sandbox.ui.docs.library import read_source
 from tests.support.commands import run
 from tests.support.documentation import environment
 from tests.support.servers import make_server

@@ -13,7 +13,7 @@ import pytest
 import requests
 from ruamel.yaml import YAML
 
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
 from tests.support.commands import started

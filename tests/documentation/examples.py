@@ -12,7 +12,7 @@ from werkzeug.test import Client, TestResponse
 
 from payment_sandbox.projects.clock import ClockStart, RealTime
 from payment_sandbox.projects.project import NoServices
-from payment_sandbox.web.app import SandboxApp, make_app
+from payment_sandbox.serving.app import SandboxApp, make_app
 from payment_sandbox.web.routes import JSON, described_routes
 from tests.support.projects import made_registry
 

@@ -11,8 +11,8 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import ClockStart, RealTime
 from payment_sandbox.projects.project import NoServices
-from payment_sandbox.web.app import make_app
-from payment_sandbox.web.pictures import draw_sequence, svg
+from payment_sandbox.serving.app import make_app
+from payment_sandbox.ui.pictures import draw_sequence, svg
 from tests.documentation.examples import LINES, START_TIME, Shop
 from tests.support.projects import made_registry
 

@@ -26,10 +26,10 @@ from payment_sandbox.scenarios.scenario_forms import RULES_MAX
 from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
 from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
+from payment_sandbox.ui.dashboard.notices import NOTICES_MAX
+from payment_sandbox.ui.docs.library import PAGE_NAMES
 from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
-from payment_sandbox.web.dashboard.notices import NOTICES_MAX
-from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.documentation import references
 from tests.documentation.commands import commands_reference
 from tests.documentation.examples import recorded_examples
@@ -37,7 +37,7 @@ from tests.documentation.flows import FLOWS, draw_flow
 from tests.documentation.tables import table
 
 WEB: Final = Path(payment_sandbox.web.__file__).parent
-PAGES: Final = WEB / "docs" / "pages"
+PAGES: Final = WEB.parent / "ui" / "docs" / "pages"
 EXAMPLES: Final = WEB / "examples.json"
 
 

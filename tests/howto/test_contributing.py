@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from payment_sandbox.web.merchant.merchant_face import MIDDLEWARES
 from tests.support.changed_package import CHECKOUT, PACKAGE
 from tests.test_budgets import MODULE_LINES_MAX
@@ -15,7 +15,7 @@ PAGE = read_source("contributing")
 RECIPES = dict(re.findall(r"^## (Add .+?)\n\n(.+?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 PATH = re.compile(r"`([\w./-]+\.(?:py|tsv|md|json|yml))`")
 ROOM_MIN = 20
-FOLDERS = (PACKAGE, PACKAGE.parent, PACKAGE / "web" / "docs" / "pages", CHECKOUT)
+FOLDERS = (PACKAGE, PACKAGE.parent, PACKAGE / "ui" / "docs" / "pages", CHECKOUT)
 
 
 def named_files(text: str) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.starting import read_declared_projects
-from payment_sandbox.web.docs.library import PAGE_NAMES, page, read_source
+from payment_sandbox.ui.docs.library import PAGE_NAMES, page, read_source
 from tests.documentation.parts import BLOCK, PARTS, fill_in, generated_files
 from tests.documentation.references import example_setting
 from tests.howto.test_projects import PAGES

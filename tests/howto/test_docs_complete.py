@@ -16,11 +16,11 @@ from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.serving.app import make_app
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.app import make_app
+from payment_sandbox.ui.dashboard.frame import VIEW_TITLES
+from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
 from payment_sandbox.web.control.control_forms import ClockForm, ScanForm
-from payment_sandbox.web.dashboard.frame import VIEW_TITLES
-from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS
 from payment_sandbox.web.routes import described_routes
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
@@ -234,9 +234,9 @@ def test_every_test_id_is_documented() -> None:
     import re
     from pathlib import Path
 
-    import payment_sandbox.web.pages
+    import payment_sandbox.ui.pages
 
-    folder = Path(payment_sandbox.web.pages.__file__).parent / "templates"
+    folder = Path(payment_sandbox.ui.pages.__file__).parent / "templates"
     documented = read_source("hosted-page")
     test_ids = {
         test_id

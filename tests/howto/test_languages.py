@@ -12,7 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 from payment_sandbox.serving.server import openapi_description
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import run_command
 from tests.support.languages import PROJECTS, copied, fetched, install_from_npm

@@ -14,7 +14,7 @@ echo "1 test passed"
 BLOCK = "\n```sh shell/shop_test.sh\n{suite}```\n"
 LINE = '    "shell": (("bash",), "bash shop_test.sh", "1 test passed"),\n'
 PROJECT = "tests/howto/projects/shell"
-PAGE = "web/docs/pages/languages.md"
+PAGE = "ui/docs/pages/languages.md"
 LANGUAGES = "tests/howto/test_languages.py"
 TESTS = (f"{LANGUAGES}::test_the_pages_show_their_projects", f"{LANGUAGES}::test_a_suite_passes[shell]")
 DIFFERS = "test_languages.py::test_the_pages_show_their_projects"

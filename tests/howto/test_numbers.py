@@ -11,8 +11,8 @@ from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
 from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from payment_sandbox.serving.gateway import RUNNING_CALLS_MAX, RUNNING_CALLS_MAX_SHARED, Limits
+from payment_sandbox.ui.docs.library import MENU_NAMES, read_source
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.docs.library import MENU_NAMES, read_source
 from pytest_payment_sandbox.plugin_options import BUDGET_SECONDS
 from tests.documentation.parts import BLOCK
 from tests.support.documentation import read_page

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from tests.requirements import declared, name_of
 from tests.support.blocks import blocks
 from tests.support.commands import run_program

@@ -15,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import Block, blocks
 from tests.support.commands import command
 from tests.support.documentation import environment, of, run_command

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT, run_command
 from tests.support.environments import cached

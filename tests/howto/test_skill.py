@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.web.docs.library import PAGE_NAMES
+from payment_sandbox.ui.docs.library import PAGE_NAMES
 from tests.support.blocks import blocks
 from tests.support.commands import run
 from tests.support.documentation import run_command

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.scenarios.catalogue import scenario_files
-from payment_sandbox.web.docs.library import PAGE_NAMES
+from payment_sandbox.ui.docs.library import PAGE_NAMES
 from tests.support.documentation import ROOT, SHOP, run_command
 from tests.support.tools import require
 
@@ -35,7 +35,7 @@ def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
     }
     assert expected - names == set()
     assert {name for name in names if name.startswith("tests")} == set()
-    assert {f"payment_sandbox/web/docs/pages/{name}.md" for name in PAGE_NAMES} <= names
+    assert {f"payment_sandbox/ui/docs/pages/{name}.md" for name in PAGE_NAMES} <= names
     assert "payment_sandbox/fidelity/proofs.tsv" in names, "the build creates it from the marks of the tests"
 
 

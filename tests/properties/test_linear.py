@@ -24,12 +24,12 @@ from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.scenarios.model import matches_glob
 from payment_sandbox.serving.server import Server
+from payment_sandbox.ui.dashboard.frame import shorten_ids
+from payment_sandbox.ui.docs.docs_routes import matching_sections, search_index
+from payment_sandbox.ui.docs.rendering import render
+from payment_sandbox.ui.pages.language import choose
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.bodies import parse
-from payment_sandbox.web.dashboard.frame import shorten_ids
-from payment_sandbox.web.docs.docs_routes import matching_sections, search_index
-from payment_sandbox.web.docs.rendering import render
-from payment_sandbox.web.pages.language import choose
 from tests.support.driver import Sandbox, card
 
 LENGTH = 10_000

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from tests.rehearsal import test_busy, test_rehearsing, test_right_shops
 from tests.rehearsal.planting import RehearsalResult, plant_mistake, run_suite
 from tests.support.blocks import blocks

@@ -11,7 +11,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 
 from payment_sandbox.scenarios import variation_catalogue
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsing import create_progress
 from tests.rehearsal.test_commands import assert_reproduced

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from pytest_payment_sandbox.hanging import RunWatchdog
 from pytest_payment_sandbox.rehearsal.leaks import leaks_in_storage
 from tests.rehearsal.planting import run_suite

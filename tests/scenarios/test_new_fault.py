@@ -116,7 +116,7 @@ def checkout(tmp_path: Path) -> ChangedCheckout:
 
 def test_a_fault_without_a_behaviour_does_not_start(checkout: ChangedCheckout) -> None:
     """An effect without a behaviour fails at import, with the name of the effect."""
-    output = checkout.run("import payment_sandbox.web.app")
+    output = checkout.run("import payment_sandbox.serving.app")
     assert "TypeError: no behaviour is defined for Empty" in output
 
 

@@ -28,7 +28,7 @@ from payment_sandbox.scenarios.variation import (
     Variation,
     VariationOffer,
 )
-from payment_sandbox.web.dashboard.simulate import switches
+from payment_sandbox.ui.dashboard.simulate import switches
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step, possible_changes
 from pytest_payment_sandbox.rehearsal.scenes import SCENE_PLAYERS
 from tests.documentation.parts import PARTS

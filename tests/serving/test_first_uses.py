@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from payment_sandbox.orders.order import LOCALES
-from payment_sandbox.web.docs.library import PAGE_NAMES
+from payment_sandbox.ui.docs.library import PAGE_NAMES
 from tests.attack.server_process import Project, run_server
 from tests.support.driver import by
 

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.ui.docs.library import read_source
 from tests.attack import all as attacks
 from tests.support.blocks import blocks
 from tests.support.ports import free_port

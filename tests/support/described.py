@@ -8,7 +8,7 @@ from typing import Any
 import requests
 from jsonschema import Draft202012Validator
 
-from payment_sandbox.web.app import make_app
+from payment_sandbox.serving.app import make_app
 from payment_sandbox.web.openapi import build_description
 from tests.support.projects import made_registry
 

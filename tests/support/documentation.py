@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.web.docs.library import PAGE_NAMES
+from payment_sandbox.ui.docs.library import PAGE_NAMES
 from tests.support.blocks import blocks
 
 EXAMPLES = re.compile(r"^<!-- generated: (?!shell)[a-z-]+ -->\n.*?^<!-- end -->$", re.DOTALL | re.MULTILINE)
@@ -22,7 +22,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 
 
-PAGES = ROOT / "sandbox" / "payment_sandbox" / "web" / "docs" / "pages"
+PAGES = ROOT / "sandbox" / "payment_sandbox" / "ui" / "docs" / "pages"
 
 
 def read_page(name: str) -> str:

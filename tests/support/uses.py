@@ -3,7 +3,7 @@
 import requests
 
 from payment_sandbox.operations.bank_qr import scan
-from payment_sandbox.web.dashboard.frame import LIVE_HEADER
+from payment_sandbox.ui.dashboard.frame import LIVE_HEADER
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card, details
 

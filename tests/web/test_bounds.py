@@ -18,7 +18,7 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet
-from payment_sandbox.web.dashboard.notices import NOTICES, Notice, with_notice
+from payment_sandbox.ui.dashboard.notices import NOTICES, Notice, with_notice
 from tests.documentation.parts import LIMITS
 from tests.support.driver import Sandbox, by, card
 from tests.support.projects import made_project

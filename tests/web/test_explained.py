@@ -11,7 +11,7 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import Form
 from payment_sandbox.forms.order_fields import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
-from payment_sandbox.web.app import make_app
+from payment_sandbox.serving.app import make_app
 from payment_sandbox.web.merchant import explanation as explained
 from payment_sandbox.web.routes import described_routes
 from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, details

@@ -8,7 +8,7 @@ from flask import Response
 from werkzeug.test import Client
 
 import payment_sandbox
-from payment_sandbox.web.app import SandboxApp, make_app
+from payment_sandbox.serving.app import SandboxApp, make_app
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused

@@ -80,7 +80,7 @@ NO_EXAMPLE = "test_description.py::test_every_call_has_an_example_that_fits_its_
 NO_REFUSALS = "test_description.py::test_refusals_have_recorded_examples"
 NO_REFERENCE = "test_docs_complete.py::test_every_route_is_mentioned"
 NO_SENTENCE = "test_docs_complete.py::test_every_control_call_is_explained_by_hand"
-PAGE = "web/docs/pages/time.md"
+PAGE = "ui/docs/pages/time.md"
 
 
 @pytest.fixture

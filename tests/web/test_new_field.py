@@ -84,4 +84,4 @@ def test_a_field_without_a_rule_of_its_own_does_not_start(
     """A shared or unknown rule prevents startup, because refusals would name the wrong rule."""
     package.insert("forms/order_fields.py", '    SentField("return_url"', ROW.replace("ORD-99", rule))
     with pytest.raises(AssertionError, match=problem):
-        package.run("import payment_sandbox.web.app")
+        package.run("import payment_sandbox.serving.app")

@@ -24,9 +24,9 @@ from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Server, build
+from payment_sandbox.ui.docs import docs_routes as documentation
+from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
 from payment_sandbox.web.answers.records import OrderOverview
-from payment_sandbox.web.docs import docs_routes as documentation
-from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
 
 ANSWER_BYTES_MAX: Final = 2000
 PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the remaining bytes are for the call that gets the next part

@@ -29,12 +29,12 @@ from payment_sandbox.version import __version__
 if TYPE_CHECKING:
     from payment_sandbox.operations import choose_scenario, review_scenario
     from payment_sandbox.serving import server
-    from payment_sandbox.web.docs import library
+    from payment_sandbox.ui.docs import library
 else:
     choose_scenario = lazy("payment_sandbox.operations.choose_scenario")
     review_scenario = lazy("payment_sandbox.operations.review_scenario")
     server = lazy("payment_sandbox.serving.server")
-    library = lazy("payment_sandbox.web.docs.library")
+    library = lazy("payment_sandbox.ui.docs.library")
 
 PROGRAM: Final = "payment-sandbox"
 INTERRUPTED: Final = 130  # the exit code of shells after SIGINT

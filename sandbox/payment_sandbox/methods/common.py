@@ -69,10 +69,10 @@ class TriggerValue(NamedTuple):
 
 
 PageKind = Literal["login", "card", "invoice", "sheet", "transfer", "terms", "scan"]
-"""The kinds of payment page; ``web/pages/attempt_page.py`` renders them."""
+"""The kinds of payment page; ``ui/pages/attempt_page.py`` renders them."""
 
 Icon = Literal["bank", "card", "later", "transfer", "wallet"]
-"""The icons in ``web/pages/assets``."""
+"""The icons in ``ui/pages/assets``."""
 
 
 class Capabilities(NamedTuple):

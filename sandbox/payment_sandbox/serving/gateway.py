@@ -25,7 +25,7 @@ from payment_sandbox.web.page_urls import accepts_snapshot
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
-    from payment_sandbox.web.app import SandboxApp
+    from payment_sandbox.serving.app import SandboxApp
 
 RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
 RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from flask import Response
 
-    from payment_sandbox.web.app import SandboxApp
+    from payment_sandbox.serving.app import SandboxApp
 else:
     resource = lazy("resource")
 

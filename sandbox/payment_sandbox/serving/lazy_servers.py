@@ -14,7 +14,7 @@ from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
     from payment_sandbox.serving import http
-    from payment_sandbox.web.app import SandboxApp
+    from payment_sandbox.serving.app import SandboxApp
 else:
     http = lazy("payment_sandbox.serving.http")
 

@@ -11,6 +11,7 @@ from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.loading import lazy
 from payment_sandbox.projects.project import NoServices
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.serving.app import make_app
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
@@ -27,14 +28,13 @@ from payment_sandbox.serving.starting import (
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_pending
-from payment_sandbox.web.app import make_app
 from payment_sandbox.web.site import ServerContext
 
 if TYPE_CHECKING:
     from payment_sandbox.serving import http
+    from payment_sandbox.serving.app import SandboxApp
     from payment_sandbox.storage import sqlite
     from payment_sandbox.web import openapi
-    from payment_sandbox.web.app import SandboxApp
 else:
     http = lazy("payment_sandbox.serving.http")
     sqlite = lazy("payment_sandbox.storage.sqlite")

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from payment_sandbox.serving import server as serving
     from payment_sandbox.testing.clients import intercepting, with_requests
     from payment_sandbox.testing.clients.intercepting import Interceptions
-    from payment_sandbox.web.pages import language
+    from payment_sandbox.ui.pages import language
 else:
     serving = lazy("payment_sandbox.serving.server")
     config = lazy("payment_sandbox.serving.config")
     lazy_servers = lazy("payment_sandbox.serving.lazy_servers")
     intercepting = lazy("payment_sandbox.testing.clients.intercepting")
     with_requests = lazy("payment_sandbox.testing.clients.with_requests")
-    language = lazy("payment_sandbox.web.pages.language")
+    language = lazy("payment_sandbox.ui.pages.language")
 
 FAKE_FILE_SYSTEM: Final = "pyfakefs"
 HEALTH_TIMEOUT_SECONDS: Final = 10.0

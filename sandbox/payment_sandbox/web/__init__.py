@@ -1,7 +1,9 @@
-"""The sandbox over HTTP: the merchant API, the control API, the payment pages and the documentation.
+"""The sandbox over HTTP: the merchant API, the control API, and what all faces of the application share.
 
-Other packages may import ``answers.order_tables``, ``answers.qr_tables``, ``answers.records``,
-``answers.transaction_tables``, ``app``, ``bodies``, ``call``, ``docs.docs_routes``, ``docs.library``,
-``error_bodies``, ``event_stream``, ``merchant.explanation``, ``merchant.reading``, ``openapi``,
-``page_urls``, ``pages.language``, ``site`` and ``statistics``.
+Other packages may import ``answers.control``, ``answers.order_tables``, ``answers.overview``,
+``answers.qr_tables``, ``answers.records``, ``answers.reproductions``, ``answers.responses``,
+``answers.timeline_report``, ``answers.transaction_tables``, ``answers.verdict``, ``auth``, ``bodies``,
+``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``, ``event_stream``, ``faces``,
+``merchant``, ``merchant.explanation``, ``merchant.reading``, ``openapi``, ``page_urls``, ``placing``,
+``routes``, ``shared_forms``, ``site`` and ``statistics``.
 """

@@ -14,7 +14,7 @@ from pytest_payment_sandbox.rehearsal.places import shop_lines
 JSON_SUFFIX: Final = ".json"
 MISTAKES_ADDRESS: Final = (
     "https://github.com/payment-sandbox/payment-sandbox/blob/main"
-    "/sandbox/payment_sandbox/web/docs/pages/mistakes.md"
+    "/sandbox/payment_sandbox/ui/docs/pages/mistakes.md"
 )
 TestReport = dict[str, Any]
 """The report on a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""

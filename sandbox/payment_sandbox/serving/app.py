@@ -1,0 +1,210 @@
+"""The WSGI application: both APIs, the payment pages and the documentation, mounted by path."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from flask import Flask, Response
+from jinja2 import FunctionLoader
+from werkzeug import Request
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Map
+
+from payment_sandbox.loading import LOADING, lazy
+from payment_sandbox.packaged import read_packaged
+from payment_sandbox.projects.caller import as_caller
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.web import control, merchant
+from payment_sandbox.web.answers.records import OpenApi
+from payment_sandbox.web.call import Call, ClientConnection
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.error_bodies import CONTROL_API, MERCHANT_API, NOT_FOUND
+from payment_sandbox.web.faces import Face
+from payment_sandbox.web.merchant import answer_unrouted
+from payment_sandbox.web.placing import place
+from payment_sandbox.web.routes import FactsBlueprint, ResolvedRoute, facts_of, route
+from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
+
+if TYPE_CHECKING:
+    from payment_sandbox.ui import dashboard, docs, pages
+    from payment_sandbox.web import openapi
+else:
+    dashboard = lazy("payment_sandbox.ui.dashboard")
+    docs = lazy("payment_sandbox.ui.docs")
+    openapi = lazy("payment_sandbox.web.openapi")
+    pages = lazy("payment_sandbox.ui.pages")
+
+HEALTH_PATHS: Final = ("/health", "/metrics")
+
+
+def _read_template(name: str) -> str | None:
+    room = name.partition("/")[0]
+    folder = room if room in ("dashboard", "docs") else "pages"
+    try:
+        return read_packaged(f"ui/{folder}/templates/{name}").decode()
+    except OSError:
+        return None
+
+
+class Part(Flask):
+    """A part of the application, of which only routes and templates are Flask's."""
+
+    def __init__(self, faces: Iterable[Face]) -> None:
+        super().__init__("payment_sandbox", static_folder=None)
+        # Every path works with and without its trailing slash, without a redirect (SET-01).
+        self.url_map = Map(strict_slashes=False, merge_slashes=False)
+        self.adapter = self.url_map.bind("sandbox")
+        self._routes: dict[str, ResolvedRoute] = {}
+        for face in faces:
+            self.add(face)
+
+    def create_global_jinja_loader(self) -> FunctionLoader:  # type: ignore[override]
+        """Return a loader that finds the templates of all faces in this package."""
+        return FunctionLoader(_read_template)
+
+    def add(self, face: Face) -> None:
+        """Register the routes of a face."""
+        self.register_blueprint(face.blueprint)
+        for rule in self.url_map.iter_rules():
+            if rule.endpoint not in self._routes:
+                view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
+                self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, facts_of(view))
+
+    def match(self, call: Call, path: str) -> None:
+        """Find the route of a call."""
+        try:
+            endpoint, call.values = self.adapter.match(path, call.request.method)
+        except HTTPException as error:  # refused later
+            call.routing_error = error
+        else:
+            call.route = self._routes[endpoint]
+
+
+LoadFaces = Callable[[], Iterable[Face]]
+"""A function that imports faces."""
+
+
+class Mount(NamedTuple):
+    """The faces of a part, and the prefixes of its paths."""
+
+    prefixes: tuple[str, ...]
+    load: LoadFaces
+
+
+class SandboxApp:
+    """Dispatches calls to its parts by path; a part is loaded at its first request."""
+
+    site: Site
+
+    def __init__(self, mounts: Sequence[Mount]) -> None:
+        """The last mount has the HTML faces."""
+        self._mounts = mounts
+        self._parts: dict[Mount, Part] = {}
+
+    @property
+    def html(self) -> Part:
+        """The part with the HTML faces."""
+        return self._load(self._mounts[-1])
+
+    def parts(self) -> list[Part]:
+        """Return all parts."""
+        return [self._load(mount) for mount in self._mounts]
+
+    def _load(self, mount: Mount) -> Part:
+        if mount not in self._parts:
+            with LOADING:
+                if mount not in self._parts:
+                    self._parts[mount] = Part(mount.load())
+        return self._parts[mount]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request as a plain WSGI application (PEP 3333), without the sandbox's server."""
+        length = environ.get("CONTENT_LENGTH") or ""
+        call = self.place(environ, int(length) if length.isdecimal() else 0, ClientConnection())
+        return self.respond(call)(environ, start_response)
+
+    def place(self, environ: dict[str, Any], length: int, connection: ClientConnection) -> Call:
+        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
+        call = Call(self.site, Request(environ), connection)
+        path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
+        for mount in self._mounts:
+            if path.startswith(mount.prefixes):
+                break
+        part = self._parts.get(mount) or self._load(mount)
+        part.match(call, path)
+        if call.route is not None:
+            place(call, length)
+        return call
+
+    def respond(self, call: Call) -> Response:
+        """Answer a call."""
+        with as_caller(call):
+            try:
+                response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
+            except BaseException:  # without a response, nothing else would release the webhooks
+                if call.held is not None:
+                    call.project.release(call.held)
+                raise
+        call.request.close()  # this also closes a form's uploaded files
+        return response
+
+
+def answer_unrouted_call(call: Call) -> Response:
+    """Answer a call that matches no route."""
+    error = call.routing_error
+    assert error is not None, "no route matches"
+    if call.request.path.startswith(MERCHANT_API):
+        return answer_unrouted(call, answer_for(call, error))
+    if error.code != NOT_FOUND:
+        return answer_for(call, error)
+    return docs.show_unknown_path(call) or answer_for(call, error)
+
+
+description = FactsBlueprint("description", __name__)
+
+
+@route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
+def get_openapi(call: Call) -> Response:
+    """Get the OpenAPI 3.1 description of both APIs."""
+    return Response(openapi.openapi_text(call.site), mimetype="application/json")
+
+
+DESCRIPTION: Final = Face(description, (), answer_for)
+
+
+def load_dashboard() -> tuple[Face, ...]:
+    """Load the face of the dashboard."""
+    return (dashboard.FACE,)
+
+
+def load_pages() -> tuple[Face, ...]:
+    """Load the HTML faces and the description, which API calls do not need."""
+    return (pages.FACE, docs.FACE, DESCRIPTION)
+
+
+def make_app(
+    registry: Registry,
+    *,
+    public_url: str,
+    control_token: str | None = None,
+    allow_hosts: Iterable[str] = (),
+    server_context: ServerContext = NO_SERVER,
+    load_optional_faces: LoadFaces = load_dashboard,
+) -> SandboxApp:
+    """Build the application.
+
+    ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
+    slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
+    additional host names for calls to the control API. ``load_optional_faces`` loads optional faces, in
+    addition to the APIs, the payment pages and the documentation.
+    """
+    app = SandboxApp(
+        (
+            Mount((MERCHANT_API,), lambda: (merchant.FACE,)),
+            Mount((CONTROL_API,), lambda: control.FACES),
+            Mount(HEALTH_PATHS, lambda: (control.HEALTH_FACE,)),
+            Mount(("",), lambda: (*load_pages(), *load_optional_faces())),
+        )
+    )
+    registry.services.public_url = public_url
+    app.site = Site(app, registry, control_token, allow_hosts, server_context)
+    return app

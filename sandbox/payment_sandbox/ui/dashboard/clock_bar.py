@@ -1,0 +1,99 @@
+"""The clock bar: moving, freezing and running the clock."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from flask import Response
+
+from payment_sandbox.forms import read
+from payment_sandbox.operations.advance import stop_advance
+from payment_sandbox.operations.move_clock import advance_clock, change_clock
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.clock import FROZEN, RUNNING
+from payment_sandbox.projects.project import Project
+from payment_sandbox.ui.dashboard.frame import FORM_FACTS, dashboard, enter, form_page, url
+from payment_sandbox.ui.dashboard.notices import Notice, move_notice, with_notice
+from payment_sandbox.web.browsers import redirect
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.event_stream import ChangeStream, last_event_number
+from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import AdvanceForm
+
+ADVANCE_FORM: Final = AdvanceForm()
+TARGETS: Final = ("by", "until", "to")
+BATCH_SECONDS_PER_WATCHER: Final = 0.005
+RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
+
+
+@route(dashboard, "POST", "/dashboard/<project_id>/clock/", **FORM_FACTS)
+def post_clock(call: Call, project_id: str) -> Response:
+    """Advance the clock, freeze it, or run it at a rate."""
+    project = enter(call, project_id)
+    target = {
+        name: call.request.form[name].strip() for name in TARGETS if call.request.form.get(name, "").strip()
+    }
+    back = form_page(call) or url(project, "orders/")
+    if target:
+        given = _with_zone(target)
+        _refuse_past_time(project, given.get("to"))
+        result = advance_clock(project, read(ADVANCE_FORM, given))
+        back = with_notice(project, back, move_notice(project, result))
+    elif call.request.form.get("rate") in RATES:
+        change_clock(project, RUNNING, RATES[call.request.form["rate"]])
+    elif call.request.form.get("rate") == FROZEN:
+        change_clock(project, FROZEN)
+    else:
+        raise Invalid([Violation("", "must contain one of: by, until, to, rate")])
+    return redirect(back)
+
+
+@route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **FORM_FACTS)
+def post_clock_stop(call: Call, project_id: str) -> Response:
+    """Stop the current clock move; the page that started the move reports its events."""
+    project = enter(call, project_id, catches_up=False)
+    text = "The clock was stopped." if stop_advance(project) else "The clock had already stopped."
+    return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
+
+
+@route(
+    dashboard,
+    "GET",
+    "/dashboard/<project_id>/events/",
+    media_type="text/event-stream",
+    errors=(403, 404),
+    streams=True,
+)
+def get_dashboard_events(call: Call, project_id: str) -> Response:
+    """Stream a signal to an open page after each change."""
+    project = enter(call, project_id, catches_up=False)
+    project.storage.watch(project)
+    stream = call.stream = ChangeStream(
+        project.events, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
+    )
+    return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _refuse_past_time(project: Project, to: str | None) -> None:
+    """Refuse a time in the past.
+
+    Raises:
+        Invalid: the time is in the past.
+    """
+    now = project.now()
+    try:
+        is_past = to is not None and datetime.fromisoformat(to) < now
+    except (TypeError, ValueError):
+        return
+    if is_past:
+        raise Invalid([Violation("to", f"choose a time in the future; it is now {now.day} {now:%b %H:%M}.")])
+
+
+def _with_zone(target: dict[str, str]) -> dict[str, Any]:
+    """Add the time zone of sandbox time, UTC, which date fields lack."""
+    try:
+        to = datetime.fromisoformat(target["to"]) if "to" in target else None
+    except ValueError:
+        return target
+    if to is None or to.tzinfo is not None:
+        return target
+    return {**target, "to": to.replace(tzinfo=UTC).isoformat()}

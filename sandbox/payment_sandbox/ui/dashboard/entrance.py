@@ -1,0 +1,112 @@
+"""The entry pages: the root, the list of projects, and the sign-in."""
+
+from flask import Response
+
+from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.ui.dashboard import signing_in
+from payment_sandbox.ui.dashboard.frame import (
+    FORM_FACTS,
+    PROJECT_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    own_path,
+    url,
+)
+from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.browsers import HTML, is_browser, redirect
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.routes import route
+
+UNAUTHORIZED = 401
+TOO_MANY_REQUESTS = 429
+SIGN_IN_NAME = "sign-in"
+PROJECTS_SHOWN_MAX = 200
+ROOT_LINKS = {
+    "dashboard": "/dashboard/",
+    "documentation": "/docs/",
+    "openapi": "/openapi.json",
+    "health": "/health/",
+}
+
+
+@route(dashboard, "GET", "/", **VIEW_FACTS)
+def get_root(call: Call) -> Response:
+    """Redirect browsers to the dashboard; return links as JSON to other clients."""
+    if not is_browser(call.request):
+        return json_answer({name: f"{call.site.public_url}{path}" for name, path in ROOT_LINKS.items()})
+    return redirect(f"{call.site.base_path}/dashboard/")
+
+
+@route(dashboard, "GET", "/dashboard/", **VIEW_FACTS)
+def get_dashboard(call: Call) -> Response:
+    """Redirect to the only project, or list the projects."""
+    projects = signing_in.visible_projects(call)
+    if len(projects) == 1:
+        return redirect(url(projects[0], "orders/"))
+    if not projects and not signing_in.is_open(call):
+        return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN_NAME}/")
+    body = call.site.render(
+        "dashboard/projects.html",
+        projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
+        omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
+        is_open=signing_in.is_open(call),
+    )
+    return Response(body, content_type=HTML)
+
+
+@route(dashboard, "GET", f"/dashboard/{SIGN_IN_NAME}/", **VIEW_FACTS)
+def get_sign_in(call: Call) -> Response:
+    """Show the form for an API key or the control token."""
+    return _sign_in_page(call)
+
+
+@route(dashboard, "POST", f"/dashboard/{SIGN_IN_NAME}/", **FORM_FACTS)
+def post_sign_in(call: Call) -> Response:
+    """Sign in to a project with its API key, or to all projects with the control token."""
+    address, failures = call.request.remote_addr or "", call.site.sign_in_failures
+    if wait_seconds := failures.admit(address):
+        response = _sign_in_page(call, TOO_MANY_REQUESTS)
+        response.headers["Retry-After"] = str(wait_seconds)
+        return response
+    grant = signing_in.grant_for(call, call.request.form.get("secret", "").strip())
+    if grant is None:
+        return _sign_in_page(call, UNAUTHORIZED)
+    failures.forgive(address)
+    to = f"{call.site.base_path}/dashboard/"
+    project = call.site.registry.find_by_id(grant)
+    if project is not None:
+        to = url(project, "orders/")
+    return signing_in.sign_in(call, redirect(own_path(call, call.request.form.get("next", "")) or to), grant)
+
+
+@route(dashboard, "POST", "/dashboard/sign-out/", **FORM_FACTS)
+def post_sign_out(call: Call) -> Response:
+    """Sign out."""
+    return signing_in.sign_out(call, redirect(f"{call.site.base_path}/dashboard/"))
+
+
+@route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW_FACTS)
+def get_project_page(call: Call, project_id: str) -> Response:
+    """Redirect to the orders of a project."""
+    if UUID.fullmatch(project_id) is None:
+        raise Unknown("there is no such project")
+    return redirect(f"{call.site.base_path}/dashboard/{project_id}/orders/")
+
+
+@route(dashboard, "GET", f"{PROJECT_PATH}/<path:path>", **VIEW_FACTS)
+def get_unknown_page(call: Call, project_id: str, path: str) -> Response:
+    """Refuse an unknown page of a project with an error page of the dashboard."""
+    enter(call, project_id)
+    raise Unknown(f"there is no page {path!r}")
+
+
+def _sign_in_page(call: Call, status: int = 200) -> Response:
+    body = call.site.render(
+        "dashboard/sign_in.html",
+        next=own_path(call, call.request.values.get("next", "")),
+        is_wrong=status == UNAUTHORIZED,
+        is_too_early=status == TOO_MANY_REQUESTS,
+    )
+    return Response(body, status=status, content_type=HTML)

@@ -1,0 +1,353 @@
+"""The common parts of all dashboard pages: blueprint, access, headers and page frame."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from flask import Response
+
+from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
+from payment_sandbox.operations.agenda import applies, event
+from payment_sandbox.operations.beliefs import describe_period, format_moment_of_day
+from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
+from payment_sandbox.packaged import read_packaged
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.sentences import fault_in_words
+from payment_sandbox.ui.dashboard.notices import (
+    NOTICE_PARAMETER,
+    format_optional_euros,
+    notice_for,
+    refusal_notice,
+    with_notice,
+    without_notice,
+)
+from payment_sandbox.ui.dashboard.reviewing import available_review
+from payment_sandbox.ui.dashboard.signing_in import (
+    FOREIGN_FORM,
+    OLD_FORM,
+    OTHER_FORM,
+    form_problem,
+    form_token,
+    is_open,
+    may_see,
+    visible_projects,
+)
+from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
+from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.error_bodies import RequestRefused
+from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run, with_headers
+from payment_sandbox.web.page_urls import accepts_snapshot, base_path
+from payment_sandbox.web.placing import catch_up_call
+from payment_sandbox.web.routes import FactsBlueprint, route
+
+ASSETS: Final = {
+    "dashboard.css": "text/css",
+    "dashboard.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+PATH_MARKS: Final = frozenset("[._")  # characters that indicate a field path rather than a word
+WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
+INVALID_QUERY_REMARKS: Final = {
+    "before": "The requested page of the list no longer exists; this is the first page.",
+    "show": "This filter does not exist; the list shows everything.",
+}
+ASSET_SECONDS: Final = 3600
+AGENDA_SHOWN_MAX: Final = 5
+MENU_MAX: Final = 12
+REFRESH_MS_MIN: Final = 300
+REFRESH_MS_MAX: Final = 10_000
+REFRESH_MS_PER_WATCHER: Final = 25
+REFRESH_PER_TIME_TAKEN: Final = 20
+LOAD_PARTS: Final = 4
+"""The open pages of a project keep a processor busy for at most one of these parts of the time."""
+HEADERS: Final = {**PAGE_HEADERS, **csp_headers("'self'")}
+VIEW_FACTS: Final[Mapping[str, Any]] = {
+    "media_type": "text/html",
+    "errors": (403, 404),
+    "without_body": (303,),
+    "slow": True,
+}
+FORM_FACTS: Final[Mapping[str, Any]] = {
+    "media_type": "text/html",
+    "errors": (400, 403, 404, 409),
+    "status": 303,
+    "waits": True,
+}
+PROJECT_PATH: Final = "/dashboard/<project_id>"
+ORDERS_PATH: Final = f"{PROJECT_PATH}/orders/"
+ORDER_PATH: Final = f"{ORDERS_PATH}<order_id>/"
+VIEW_TITLES: Final = {
+    "orders": "Orders",
+    "requests": "Requests",
+    "mistakes": "Mistakes",
+    "simulate": "Simulate",
+    "settings": "Settings",
+}
+
+dashboard = FactsBlueprint("dashboard", __name__)
+
+
+def refuse_large_forms(call: Call) -> None:
+    """Refuse forms above the size limit, which would be parsed incompletely."""
+    if not accepts_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
+        raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
+
+
+class SignInRequired(Exception):
+    """The project requires a sign-in."""
+
+
+dashboard.add_app_template_filter(format_optional_euros, "euros")
+dashboard.add_app_template_global(fault_in_words, "fault_name")
+
+
+@dashboard.app_template_filter("clock")
+def format_clock(at: datetime | str) -> str:
+    """Format a time to the second."""
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return f"{moment.day} {moment:%b %Y %H:%M:%S}"
+
+
+@dashboard.app_template_filter("day")
+def format_day(at: str) -> str:
+    """Format the day of a time, with the weekday."""
+    moment = datetime.fromisoformat(at)
+    return f"{moment:%A} {moment.day} {moment:%B %Y}"
+
+
+@dashboard.app_template_filter("moment_of_day")
+def format_moment_text(at: str, now: datetime) -> str:
+    """Format the time of day of an event, with the day unless it is today."""
+    return format_moment_of_day(datetime.fromisoformat(at), now)
+
+
+@dashboard.app_template_filter("sentence")
+def capitalize_sentence(text: str) -> str:
+    """Capitalize the first word of a text, unless it is the path of a field."""
+    first = text.partition(" ")[0]
+    return text if PATH_MARKS.intersection(first) else f"{text[:1].upper()}{text[1:]}"
+
+
+@dashboard.app_template_filter("short")
+def shorten_ids(path: str) -> str:
+    """Shorten the ids in a path to their first characters."""
+    return UUID.sub(r"\1…", path)
+
+
+@dashboard.app_template_filter("evidence")
+def format_evidence(line: str) -> str:
+    """Format a call or an attempt in a finding, without fractions of seconds and with short ids."""
+    at, _, what = line.partition("  ")
+    return f"{format_clock(at)}  {shorten_ids(what).replace(' -> ', ' → ')}" if what else shorten_ids(line)
+
+
+def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
+    """Find the project of a page, and run its due events.
+
+    Raises:
+        SignInRequired: the browser has not signed in.
+        Unknown: there is no such project.
+        RequestRefused: 403, the form does not belong to the project; 400, the form has invalid characters.
+    """
+    project = call.site.registry.find_by_id(project_id)
+    if project is None or not may_see(call, project):
+        if is_open(call):
+            raise Unknown("there is no such project")
+        raise SignInRequired
+    if call.request.method == "POST":
+        _refuse_wrong_form(call, project_id)
+    if catches_up:
+        catch_up_call(call, project)
+    call.project = project
+    call.real_at = project.services.real.wall_now()
+    return project
+
+
+def _refuse_wrong_form(call: Call, project_id: str) -> None:
+    problem = form_problem(call, project_id)
+    if problem:
+        raise RequestRefused(403, problem)
+    for values in call.request.form.listvalues():
+        if any(FORBIDDEN_CHARACTER.search(value) for value in values):
+            raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
+
+
+def order_name(project: Project, order_id: str | None) -> str:
+    """Return the display name of an order: the shop's number, masked, or the first characters of its id."""
+    order = project.epoch.store.order(order_id or "")
+    if order is not None and order.refund_of_order_id is not None:
+        return f"Refund {euros(order.amount_cents)} of {order_name(project, order.refund_of_order_id)}"
+    number = order.merchant_order_id if order is not None else None
+    return project.masking.mask_text(number) if number else (order_id or "")[:8]
+
+
+def url(project: Project, path: str = "", **query: str | None) -> str:
+    """Build the path of a page of a project."""
+    given = {name: value for name, value in query.items() if value}
+    base = base_path(project)
+    return f"{base}/dashboard/{project.project_id}/{path}{'?' if given else ''}{urlencode(given)}"
+
+
+def show(
+    call: Call, template: str, project: Project, view: str, status: int = 200, /, **more: object
+) -> Response:
+    """Render a page of a project in the frame."""
+    known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
+    body = call.site.render(
+        f"dashboard/{template}.html",
+        project=project,
+        projects=_menu(call, project),
+        url=lambda path="", **query: url(project, path, **query),
+        order_name=lambda order_id: order_name(project, order_id),
+        view=view,
+        views=VIEW_TITLES,
+        token=form_token(call, project.project_id),
+        is_open=is_open(call),
+        state=project.epoch.state,
+        settings=project.settings,
+        now=project.now(),
+        tomorrow=project.now() + timedelta(days=1),
+        agenda=agenda_rows(project),
+        counts={"mistakes": len(known.mistakes)} if known is not None else {},
+        is_reviewed=known is not None,
+        ahead=_clock_difference(project),
+        events_so_far=project.epoch.advance_log,
+        active_faults=project.epoch.state.faults.active_count,
+        notice=notice_for(project, call.request.args.get(NOTICE_PARAMETER)),
+        current_page=without_notice(call.request.full_path.rstrip("?")),
+        refresh_ms=_refresh_ms(call, project),
+        event=project.events.number,
+        **more,
+    )
+    return Response(body, status=status, content_type=HTML)
+
+
+def _clock_difference(project: Project) -> str:
+    """Format the difference between sandbox time and real time; empty if it is small."""
+    offset = project.now() - project.services.real.wall_now()
+    if abs(offset) < timedelta(minutes=1):
+        return ""
+    return f"{describe_period(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
+
+
+def _refresh_ms(call: Call, project: Project) -> int:
+    """Return the refresh interval of open pages, which grows with their number and rendering time."""
+    begun = call.real_at
+    took = project.services.real.wall_now() - begun if begun is not None else timedelta()
+    took_ms, watchers = took / timedelta(milliseconds=1), project.events.watchers
+    by_time = max(REFRESH_PER_TIME_TAKEN, LOAD_PARTS * watchers) * took_ms
+    return min(REFRESH_MS_MAX, max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers, round(by_time)))
+
+
+def _menu(call: Call, project: Project) -> list[Project]:
+    """Return the projects of the menu: only this one and the newest, because test suites create thousands."""
+    others = (other for other in reversed(visible_projects(call)) if other is not project)
+    return [project, *islice(others, MENU_MAX)]
+
+
+def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
+    """Return the next due events."""
+    epoch = project.epoch
+    due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
+    return [event(entry) for entry in islice(due, rows_max)]
+
+
+def form_page(call: Call) -> str:
+    """Return the address of the page that a form came from; empty if the form does not contain it."""
+    return own_path(call, call.request.form.get("back", ""))
+
+
+def valid_query(args: Mapping[str, str], **is_known: Callable[[str], object]) -> tuple[dict[str, str], str]:
+    """Return a list's query with invalid values removed, and a remark about them."""
+    wrong = [name for name, knows in is_known.items() if args.get(name) and not knows(args[name])]
+    valid = {name: value for name, value in args.items() if value and name not in wrong}
+    return valid, " ".join(INVALID_QUERY_REMARKS[name] for name in wrong)
+
+
+def own_path(call: Call, address: str) -> str:
+    """Return the address of a dashboard page, or an empty string for any other, to prevent open redirects."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    if not address.isprintable():
+        return ""
+    is_own = (
+        not parts.scheme and not parts.netloc and parts.path.startswith(f"{call.site.base_path}/dashboard/")
+    )
+    return address if is_own and "\\" not in address else ""
+
+
+def ask_to_sign_in(call: Call) -> Response:
+    """Redirect to the sign-in page, which redirects back afterwards."""
+    requested = (
+        call.request.full_path.rstrip("?")
+        if call.request.method == "GET"
+        else f"{call.site.base_path}/dashboard/"
+    )
+    return redirect(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': requested})}")
+
+
+def answer_error(call: Call, error: Exception) -> Response:
+    """Answer refusals with a page for browsers and with JSON for other clients."""
+    if isinstance(error, SignInRequired):
+        return ask_to_sign_in(call)
+    answer = answer_for(call, error)
+    if not isinstance(error, Refusal | Invalid | RequestRefused) or not is_browser(call.request):
+        return answer
+    redirected = _redirect_to_form(call, answer.get_json()["error"])
+    if redirected is not None:
+        return redirected
+    shown = answer.get_json()["error"]
+    details = {
+        "error": shown,
+        "is_wrong_form": shown["value"] in WRONG_FORMS,
+        "back": call.request.referrer or f"{call.site.base_path}/dashboard/",
+    }
+    if call.owner is not None and call.request.method == "GET":
+        return show(call, "dashboard_refused", call.owner, "", answer.status_code, **details)
+    body = call.site.render("dashboard/dashboard_refused.html", **details)
+    return Response(body, status=answer.status_code, content_type=HTML)
+
+
+def _redirect_to_form(call: Call, error: Mapping[str, Any]) -> Response | None:
+    """Redirect to the page of a refused form, to show the input and the reason."""
+    project, back = call.owner, form_page(call)
+    if call.request.method != "POST" or project is None or not back:
+        return None
+    return redirect(with_notice(project, back, refusal_notice(project, error, call.request.form)))
+
+
+@route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
+def get_asset(call: Call, name: str) -> Response:
+    """Get the stylesheet, the script or the icon."""
+    if name not in ASSETS:
+        raise Unknown(f"there is no asset {name!r}")
+    return Response(asset(name), mimetype=ASSETS[name], headers={"Cache-Control": f"max-age={ASSET_SECONDS}"})
+
+
+@cache
+def asset(name: str) -> bytes:
+    """Read an asset file."""
+    return read_packaged(f"ui/dashboard/assets/{name}")
+
+
+LIVE_HEADER: Final = "Sandbox-Live"
+"""The header sent when a page refreshes itself."""
+
+MIDDLEWARES: Final = (
+    Middleware(let_others_run),
+    with_headers(HEADERS),
+    Middleware(refuse_cross_site),
+    Middleware(redirect_without_secrets),
+    Middleware(refuse_large_forms),
+    RELEASE_WEBHOOKS,
+)
+FACE: Final = Face(dashboard, MIDDLEWARES, answer_error)

@@ -1,0 +1,224 @@
+"""The first page: the mistakes, and the list of orders with what the service knows and the shop believes."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain, takewhile
+from typing import Final, NamedTuple
+
+from flask import Response
+
+from payment_sandbox.operations.beliefs import is_behind, shop_statuses
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
+from payment_sandbox.operations.recipes import SAMPLE_CUSTOMER, SAMPLE_LINES, play, playable_recipes
+from payment_sandbox.operations.review import FindingGroup, cents_at_risk
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
+from payment_sandbox.scenarios.variation import VariationOffer
+from payment_sandbox.ui.dashboard.comparison import create_manual_order, failing_variation, what_if_options
+from payment_sandbox.ui.dashboard.frame import (
+    FORM_FACTS,
+    LIVE_HEADER,
+    ORDERS_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    show,
+    url,
+    valid_query,
+)
+from payment_sandbox.ui.dashboard.reviewing import (
+    CurrentReview,
+    available_review,
+    listed_id,
+)
+from payment_sandbox.ui.dashboard.snippets import command
+from payment_sandbox.web.answers.overview import order_rows
+from payment_sandbox.web.answers.reproductions import creation_of
+from payment_sandbox.web.answers.verdict import look_of
+from payment_sandbox.web.browsers import redirect
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.routes import route
+
+ROWS_SHOWN: Final = 50
+MISTAKES_SHOWN: Final = 5
+ALL: Final = "all"
+SHOWN: Final = {
+    ALL: "All",
+    "mistakes": "Mistakes",
+    "behind": "Shop is behind",
+    "unpaid": "Unpaid",
+    "paid": "Paid",
+    "ended": "Not paid",
+}
+"""The filters of the list, with their labels."""
+ENDED: Final[tuple[str, ...]] = (ALL, "ended")
+FILTERS_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
+    OrderStatus.NEW: (ALL, "unpaid"),
+    OrderStatus.PROCESSING: (ALL, "unpaid"),
+    OrderStatus.COMPLETED: (ALL, "paid"),
+}
+TEST_ORDER: Final = {
+    "currency": "EUR",
+    "amount": 1295,
+    "description": "Two pairs of wool socks",
+    "order_lines": list(SAMPLE_LINES),
+    "customer": {**SAMPLE_CUSTOMER, "locale": "en-GB", "email_address": "noor@shop.example"},
+}
+
+
+class ListQuery(NamedTuple):
+    """The query of the list: a text, a filter, a kind of mistake, and the orders at its ends."""
+
+    text: str = ""
+    show: str = ""  # one of SHOWN
+    mistake: str = ""  # the name of a group of findings
+    before: str = ""  # the last order of the previous page
+    top: str = ""  # the first order; newer ones are counted
+
+    @property
+    def criteria(self) -> OrderFilter:
+        """The conditions that the operation checks."""
+        return OrderFilter(text=self.text or None, before=self.before or None)
+
+
+class ListedOrders(NamedTuple):
+    """The orders of the list and how many each filter shows."""
+
+    counts: Mapping[str, int]
+    rows: list[Order]
+    newer: int
+    """The number of orders above the first one that the page shows."""
+    has_more: bool
+
+
+@route(dashboard, "GET", ORDERS_PATH, **VIEW_FACTS)
+def get_orders_view(call: Call, project_id: str) -> Response:
+    """Show the mistakes and the orders, newest first."""
+    project = enter(call, project_id)
+    known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
+    orders = project.epoch.store.order
+    args, remark = valid_query(call.request.args, before=orders, top=orders, show=SHOWN.__contains__)
+    query = ListQuery(**{name: args.get(name, "") for name in ListQuery._fields})
+    listed = _list_orders(project, known, query)
+    mistakes = known.mistakes if known is not None else []
+    return show(
+        call,
+        "orders",
+        project,
+        "orders",
+        listed=listed,
+        rows=list(_rows(project, known, listed.rows)),
+        query=query,
+        remark=remark,
+        filters={name: label for name, label in SHOWN.items() if listed.counts[name]},
+        mistakes=mistakes,
+        at_risk=cents_at_risk(each for group in mistakes for each in group.findings),
+        failing={each.name: _failing_variation(project, each) for each in mistakes[:MISTAKES_SHOWN]},
+        affected={each.name: sorted(_listed_ids(project, each)) for each in mistakes[:MISTAKES_SHOWN]},
+        recipes=playable_recipes(project.settings.mode),
+        **_first_payment_values(project, listed),
+    )
+
+
+def _list_orders(project: Project, known: CurrentReview | None, query: ListQuery) -> ListedOrders:
+    """Count the orders by filter, and select those of the page."""
+    filters = _filters_by_order(project, known)
+    newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
+    listed = {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
+    of_mistake = _orders_with(project, known, query.mistake)
+    listed = listed if of_mistake is None else listed & of_mistake
+    matching = [order for order in find_orders(project.epoch, query.criteria) if order.id in listed]
+    rows = [order for order in matching if order.id not in newer]
+    counts = Counter(chain.from_iterable(filters.values()))
+    return ListedOrders(counts, rows[:ROWS_SHOWN], len(matching) - len(rows), len(rows) > ROWS_SHOWN)
+
+
+def _filters_by_order(project: Project, known: CurrentReview | None) -> dict[str, tuple[str, ...]]:
+    """Return the names of the filters that show each order, newest first."""
+    read, problems = shop_statuses(project.epoch), known.problems if known is not None else {}
+    return {
+        order.id: _filters_of(order, read.get(order.id), problems)
+        for order in project.epoch.store.orders_newest_first()
+        if not order.is_refund
+    }
+
+
+def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, str]) -> tuple[str, ...]:
+    filters = FILTERS_BY_STATUS.get(order.status, ENDED)
+    if order.id in problems:
+        filters = (*filters, "mistakes")
+    return (*filters, "behind") if is_behind(order, shop_status) else filters
+
+
+def _orders_with(project: Project, known: CurrentReview | None, mistake: str) -> set[str] | None:
+    """Return the listed orders with a kind of mistake; None if no known kind is asked for."""
+    groups = known.groups if known is not None and mistake else ()
+    return next((_listed_ids(project, group) for group in groups if group.name == mistake), None)
+
+
+def _listed_ids(project: Project, group: FindingGroup) -> set[str]:
+    """Return the listed orders of a kind of mistake; the order of a refund stands for it."""
+    return {listed_id(project.find_order(order_id)) for order_id in group.orders}
+
+
+def _rows(project: Project, known: CurrentReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
+    problems = known.problems if known is not None else {}
+    for order, known_row in zip(orders, order_rows(project, orders), strict=True):
+        row = {**known_row, "look": look_of(order), "problem": problems.get(order.id, "")}
+        yield project.masking.mask_record(row)
+
+
+def _failing_variation(project: Project, group: FindingGroup) -> VariationOffer | None:
+    if not group.orders:
+        return None
+    order = project.find_order(group.orders[0])
+    return failing_variation([group], what_if_options(project, order, creation_of(project, order)))
+
+
+def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, object]:
+    """Return the introduction, which ends with the first payment."""
+    if listed.counts["paid"]:
+        return {"steps": []}
+    deliveries = project.epoch.store.deliveries()
+    is_answered = any(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
+    return {
+        "steps": [
+            FirstStep("Create an order", bool(listed.counts[ALL])),
+            FirstStep("Answer its first webhook", is_answered),
+            FirstStep("Pay it on its page", False),
+        ],
+        "first_call": command(project, "/v1/orders/", FIRST_BODY),
+        "key": FIRST_API_KEY if project.project_id == FIRST_PROJECT_ID else "",
+    }
+
+
+@route(dashboard, "POST", ORDERS_PATH, **FORM_FACTS)
+def post_test_order(call: Call, project_id: str) -> Response:
+    """Create a test order."""
+    project = enter(call, project_id)
+    call.hold_webhooks()
+    order = create_manual_order(project, TEST_ORDER, {})
+    return redirect(url(project, f"orders/{order.id}/"))
+
+
+@route(dashboard, "POST", f"{ORDERS_PATH}in-a-state/", **FORM_FACTS)
+def post_order_in_a_state(call: Call, project_id: str) -> Response:
+    """Create a test order in a chosen state."""
+    project = enter(call, project_id)
+    order = play(
+        project, call.request.form.get("recipe", ""), lambda body: create_manual_order(project, body, {})
+    )
+    return redirect(url(project, f"orders/{order.id}/"))
+
+
+FIRST_BODY: Final = {"currency": "EUR", "amount": 1295, "description": "Socks"}
+
+
+class FirstStep(NamedTuple):
+    """A step of the introduction, and whether it is done."""
+
+    label: str
+    is_done: bool

@@ -1,0 +1,246 @@
+"""The page of an order with its diagram and possible actions, and its downloads."""
+
+from base64 import b64encode
+from functools import partial
+from typing import Any, Final, cast
+
+from flask import Response
+
+from payment_sandbox.forms import read
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.agenda import entries_of
+from payment_sandbox.operations.attempts import offered_methods
+from payment_sandbox.operations.by_hand import act_as_merchant
+from payment_sandbox.operations.history import EVIDENCE_FORMAT, TimelineEntry, as_mapping, fold, history
+from payment_sandbox.operations.in_words import describe_history
+from payment_sandbox.orders.actions import ACTIONS, Action
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
+from payment_sandbox.projects.project import Project
+from payment_sandbox.storage import snapshot
+from payment_sandbox.ui.dashboard.comparison import failing_variation, what_if_options
+from payment_sandbox.ui.dashboard.frame import (
+    FORM_FACTS,
+    ORDER_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    form_page,
+    show,
+    url,
+)
+from payment_sandbox.ui.dashboard.snippets import curl, format_body
+from payment_sandbox.ui.pictures import (
+    LANES,
+    ROWS_MAX,
+    ScheduledEvent,
+    SequenceDiagram,
+    draw_sequence,
+    mermaid,
+    svg,
+)
+from payment_sandbox.web.answers.overview import order_overview, order_row
+from payment_sandbox.web.answers.reproductions import creation_of, reproduction
+from payment_sandbox.web.answers.responses import streamed_answer
+from payment_sandbox.web.answers.timeline_report import request_record
+from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
+from payment_sandbox.web.browsers import redirect
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.page_urls import order_page_path
+from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import ActForm
+
+ROWS_SHOWN_MAX: Final = 5000  # the limit for a diagram
+CUSTOMER_PAGE_ACTIONS: Final = {"customer visit", "customer pay", "customer choose"}
+ACTION_LABELS: Final = {
+    "customer pay": "Customer pays",
+    "customer cancel": "Customer cancels",
+    "customer fail": "Payment fails",
+    "bank credit": "Money arrives",
+    "screening approve": "Screening passes",
+    "screening decline": "Screening declines",
+    "screening error": "Screening fails",
+    "processor settle": "Processor settles",
+    "processor fail": "Processor refuses",
+}
+TEXT_FACTS: Final = {**VIEW_FACTS, "media_type": "text/plain"}
+LINKED_KINDS: Final = ("request", "response", "webhook", "webhook-response")
+ACT_FORM: Final = ActForm()
+ACTION_DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
+
+
+@route(dashboard, "GET", ORDER_PATH, **VIEW_FACTS)
+def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
+    """Show the page of an order."""
+    project = enter(call, project_id)
+    order = project.find_order(order_id)
+    if order.refund_of_order_id is not None:
+        return redirect(url(project, f"orders/{order.refund_of_order_id}/"))
+    return show(call, "order", project, "orders", **_order_values(call, project, order))
+
+
+@route(dashboard, "POST", f"{ORDER_PATH}act/", **FORM_FACTS)
+def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
+    """Act as the customer, the bank, the screening, the processor or the merchant."""
+    project = enter(call, project_id)
+    actor, _, name = call.request.form.get("action", "").partition(" ")
+    amount_cents = parse_cents(call, "amount")
+    call.hold_webhooks()
+    if actor == MERCHANT_ACTOR:
+        act_as_merchant(project, order_id, name, amount_cents)
+    else:
+        given = {field: call.request.form[field] for field in ACTION_DETAILS if call.request.form.get(field)}
+        data = read(ACT_FORM, {"actor": actor, "action": name, **given})
+        act(project, order_id, Action(amount_cents=amount_cents, **data))
+    order = project.find_order(order_id)
+    return redirect(form_page(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
+
+
+def parse_cents(call: Call, field: str) -> int | None:
+    """Parse an amount in euros, such as 12.95; None if the field is empty.
+
+    Raises:
+        Invalid: not an amount.
+    """
+    typed = call.request.form.get(field, "").strip().removeprefix("€")
+    if not typed:
+        return None
+    try:
+        cents = parse_euros(typed)
+    except ValueError:
+        raise Invalid([Violation(field, "must be an amount in euros, such as 12.95")]) from None
+    if not 0 < cents <= AMOUNT_CENTS_MAX:
+        raise Invalid([Violation(field, "must be an amount in euros, at least 0.01")])
+    return cents
+
+
+def due_events(project: Project, order: Order) -> list[ScheduledEvent]:
+    """Return the due events of an order for its diagram."""
+    return [
+        ScheduledEvent(due.at, due.item.kind.replace("-", " ")) for due in entries_of(project.epoch, order)
+    ]
+
+
+def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
+    """Return the page URL of a request or webhook; None for other timeline entries."""
+    if timeline_entry.kind in LINKED_KINDS:
+        return url(project, f"requests/{timeline_entry.id.partition('/')[0]}/")
+    return None
+
+
+def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
+    known, created = verdict(project, order), creation_of(project, order)
+    overview = order_overview(project, order)
+    variations = what_if_options(project, order, created)
+    by_actor = cast("dict[str, list[str]]", overview["actions"])
+    possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
+    return {
+        "order": overview["order"],
+        "row": order_row(project, order),
+        "verdict": known,
+        "overview": overview,
+        "possible": possible,
+        "simulated_actions": [action for action in possible if action in ACTION_LABELS],
+        "look": look_of(order),
+        "labels": ACTION_LABELS,
+        "offered": offered_methods(project.settings, order),
+        "page_path": order_page_path(project, order) if set(possible) & CUSTOMER_PAGE_ACTIONS else None,
+        "curl": curl(project, created),
+        "test_code": reproduction(project, order, known.findings),
+        "format_body": format_body,
+        **_history_values(call, project, order, known),
+        "variations": variations,
+        "failing": failing_variation(known.mistakes[:1], variations),
+    }
+
+
+def _history_values(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, object]:
+    """Return the history of an order as a diagram and as text."""
+    timeline_entries = describe_history(project.epoch, order.id, known.findings)
+    link = partial(link_of, project)
+    is_whole = call.request.args.get("rows") == "all"
+    rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
+    full_url = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
+    diagram = draw_sequence(
+        fold(timeline_entries), due_events(project, order), link, rows_max=rows_max, full_url=full_url
+    )
+    return {
+        "timeline_entries": timeline_entries[-rows_max:],
+        "omitted": max(0, len(timeline_entries) - rows_max),
+        "full_url": full_url,
+        "link": link,
+        "diagram": diagram,
+        "lanes": LANES,
+        "picture": svg(diagram, title=f"Sequence diagram of order {order.id}"),
+    }
+
+
+@route(dashboard, "GET", f"{ORDER_PATH}picture.svg", **{**VIEW_FACTS, "media_type": "image/svg+xml"})
+def get_picture(call: Call, project_id: str, order_id: str) -> Response:
+    """Download the sequence diagram of an order."""
+    project = enter(call, project_id)
+    order = project.find_order(order_id)
+    picture = svg(_draw_order(project, order), title=f"Sequence diagram of order {order.id}", is_file=True)
+    return _download(picture, "image/svg+xml", f"order-{order.id[:8]}.svg")
+
+
+@route(dashboard, "GET", f"{ORDER_PATH}picture.mmd", **TEXT_FACTS)
+def get_mermaid(call: Call, project_id: str, order_id: str) -> Response:
+    """Download the sequence diagram of an order as Mermaid text."""
+    project = enter(call, project_id)
+    order = project.find_order(order_id)
+    return _download(mermaid(_draw_order(project, order)), "text/plain", f"order-{order.id[:8]}.mmd")
+
+
+@route(dashboard, "GET", f"{ORDER_PATH}evidence.json", **TEXT_FACTS)
+def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
+    """Download the evidence of an order: the snapshot, timeline and journal of its project."""
+    project = enter(call, project_id)
+    order = project.find_order(order_id)
+    epoch = project.epoch
+    response = streamed_answer(
+        {
+            "format": EVIDENCE_FORMAT,
+            "order_id": order.id,
+            "project_id": project.project_id,
+            "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
+            "timeline": map(as_mapping, history(epoch)),
+            "journal": (
+                {**request_record(project, entry), "raw": b64encode(_truncate_binary(entry.request)).decode()}
+                for entry in epoch.journal.entries()
+            ),
+            "actions": map(to_plain_data, epoch.journal.actions()),
+            "choices": map(to_plain_data, epoch.journal.choices()),
+            "snapshot": {
+                name: _as_json_value(part) for name, part in snapshot.snapshot_parts(project).items()
+            },
+        }
+    )
+    name = f"order-{order.id[:8]}-evidence.json"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _draw_order(project: Project, order: Order) -> SequenceDiagram:
+    return draw_sequence(history(project.epoch, order.id), due_events(project, order))
+
+
+def _truncate_binary(body: bytes) -> bytes:
+    """Truncate a body at its first invalid bytes, after which secrets could not be masked."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return body[: error.start + 4]
+    return body
+
+
+def _as_json_value(part: Any) -> Any:
+    return part if isinstance(part, str | int | float | dict | list | None) else list(part)
+
+
+def _download(text: str, media_type: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, mimetype=media_type, headers=headers)

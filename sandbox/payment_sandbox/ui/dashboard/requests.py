@@ -1,0 +1,332 @@
+"""The calls of the shop and the webhooks to it: one list, and a page for each."""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final, NamedTuple
+
+from flask import Response
+
+from payment_sandbox.forms import read
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.agenda import applies
+from payment_sandbox.operations.beliefs import format_moment_of_day, status_in
+from payment_sandbox.operations.deliver_webhook import (
+    WEBHOOK_HEADERS,
+    deliver_unsent,
+    find_delivery,
+    find_unsent,
+    redeliver,
+    standard_body,
+    standard_url,
+    unsent_webhooks,
+)
+from payment_sandbox.operations.in_words import describe_call, refusal_message, short_reason
+from payment_sandbox.operations.recipes import play
+from payment_sandbox.orders.commands import AttemptDelivery
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.journal import JournalEntry, ReachedStatus, number_of
+from payment_sandbox.projects.project import Project
+from payment_sandbox.ui.dashboard.comparison import create_manual_order
+from payment_sandbox.ui.dashboard.frame import (
+    FORM_FACTS,
+    PROJECT_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    form_page,
+    show,
+    url,
+    valid_query,
+)
+from payment_sandbox.ui.dashboard.notices import Notice, answer_notice, with_notice
+from payment_sandbox.ui.dashboard.snippets import curl, format_body
+from payment_sandbox.web.answers.control import delivery_record, journal_summary
+from payment_sandbox.web.answers.timeline_report import request_record
+from payment_sandbox.web.browsers import redirect
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
+
+ROWS_SHOWN: Final = 50
+ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
+REFUSED_MIN: Final = 400
+CUT: Final = "cut"
+OUTCOME_LABELS: Final = {
+    DeliveryState.PENDING.value: "pending",
+    DeliveryState.DELIVERED.value: "delivered",
+    DeliveryState.FAILED.value: "failed",
+    LOST: "lost (fault)",
+    DeliveryState.UNSENT.value: "not sent",
+}
+DELAY_LABELS: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
+CALLS, REFUSED, WEBHOOKS, UNDELIVERED = "calls", "refused", "webhooks", "undelivered"
+SHOWN: Final = {
+    "all": "All",
+    CALLS: "Calls",
+    REFUSED: "Refused calls",
+    WEBHOOKS: "Webhooks",
+    UNDELIVERED: "Undelivered webhooks",
+}
+"""The filters of the list, with their labels."""
+REQUESTS_PATH: Final = f"{PROJECT_PATH}/requests/"
+
+
+class RequestQuery(NamedTuple):
+    """The query of the list: a text, a filter, and the last entry of the previous page."""
+
+    text: str = ""
+    show: str = ""  # one of SHOWN
+    before: str = ""
+
+    def matches_call(self, project: Project, entry: JournalEntry) -> bool:
+        """Whether a call is in the list."""
+        if self.show in (WEBHOOKS, UNDELIVERED):
+            return False
+        status = str(entry.status or CUT)
+        if self.show == REFUSED and status < str(REFUSED_MIN):
+            return False
+        call = f"{entry.method} {entry.path}?{entry.query}"
+        return self._is_in(project, entry.order_id, (status, call, entry.rule or ""))
+
+    def matches_webhook(self, project: Project, delivery: Delivery) -> bool:
+        """Whether a webhook is in the list."""
+        if self.show in (CALLS, REFUSED):
+            return False
+        outcome = delivery.outcome
+        if self.show == UNDELIVERED and outcome == DeliveryState.DELIVERED:
+            return False
+        return self._is_in(project, delivery.order_id, (delivery.status, OUTCOME_LABELS[outcome]))
+
+    def _is_in(self, project: Project, order_id: str | None, texts: Sequence[str]) -> bool:
+        if not self.text:
+            return True
+        order = project.epoch.store.order(order_id or "")
+        number = order.merchant_order_id if order is not None else None
+        return any(self.text.casefold() in text.casefold() for text in (*texts, order_id or "", number or ""))
+
+
+Entry = JournalEntry | Delivery
+"""An entry of the list."""
+
+
+def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delivery]) -> Iterator[Entry]:
+    """Yield the calls and the webhooks of the list; a webhook has the place of its status."""
+    epoch = project.epoch
+    reached = {(each.order_id, each.status): each for each in epoch.journal.of(ReachedStatus)}
+    calls = epoch.journal.entries(
+        lambda entry: query.matches_call(project, entry), newest_first=True, with_bodies=False
+    )
+    webhooks, unsent_entries = (
+        (each for each in reversed(known) if query.matches_webhook(project, each))
+        for known in (epoch.store.deliveries(), unsent)
+    )
+
+    def place(entry: Entry) -> int:
+        record = entry if isinstance(entry, JournalEntry) else reached.get((entry.order_id, entry.status))
+        return 0 if record is None else number_of(record)
+
+    return heapq.merge(calls, webhooks, unsent_entries, key=place, reverse=True)
+
+
+def _find_entry(project: Project, entry_id: str) -> Entry | None:
+    epoch = project.epoch
+    return epoch.store.delivery(entry_id) or epoch.journal.find(entry_id) or find_unsent(epoch, entry_id)
+
+
+@route(dashboard, "GET", REQUESTS_PATH, **VIEW_FACTS)
+def get_requests_view(call: Call, project_id: str) -> Response:
+    """Show the calls and the webhooks, newest first."""
+    project = enter(call, project_id)
+    args, remark = valid_query(
+        call.request.args, before=lambda known: _find_entry(project, known), show=SHOWN.__contains__
+    )
+    query = RequestQuery(**{name: args.get(name, "").strip() for name in RequestQuery._fields})
+    unsent = unsent_webhooks(project.epoch)
+    entries = _newest_first(project, query, unsent)
+    if query.before:
+        next((entry for entry in entries if entry.id == query.before), None)
+    page = list(islice(entries, ROWS_SHOWN + 1))
+    return show(
+        call,
+        "requests",
+        project,
+        "requests",
+        rows=_rows(project, page[:ROWS_SHOWN]),
+        has_more=len(page) > ROWS_SHOWN,
+        dropped=project.epoch.journal.dropped_count,
+        filters=SHOWN,
+        query=query,
+        remark=remark,
+        outcomes=OUTCOME_LABELS,
+        unsent=len(unsent),
+    )
+
+
+def _rows(project: Project, page: Sequence[Entry]) -> list[dict[str, object]]:
+    """Describe calls and webhooks, with the reasons for refusals and failures."""
+    ids = {entry.id for entry in page}
+    complete = {entry.id: entry for entry in project.epoch.journal.unmasked_entries() if entry.id in ids}
+    next_at = _next_attempts(project.epoch)
+    return [
+        _call_row(project, entry, complete.get(entry.id, entry))
+        if isinstance(entry, JournalEntry)
+        else {"is_call": False, **_webhook_row(project, entry, next_at.get(entry.id))}
+        for entry in page
+    ]
+
+
+def _call_row(project: Project, entry: JournalEntry, complete: JournalEntry) -> dict[str, object]:
+    epoch = project.epoch
+    words, status = describe_call(complete), status_in(complete)
+    words = f"{words} → {status}" if words and status else words
+    return {
+        "is_call": True,
+        **journal_summary(entry),
+        "order_id": entry.order_id if epoch.store.order(entry.order_id or "") is not None else None,
+        "words": epoch.journal.mask_text(short_reason(complete) if entry.rule is not None else words),
+        "took_ms": _duration_ms(entry),
+    }
+
+
+def _webhook_row(project: Project, delivery: Delivery, next_at: datetime | None) -> dict[str, object]:
+    return {
+        **delivery_record(delivery, project.masking),
+        "at": timestamp(delivery.created),
+        "outcome": delivery.outcome,
+        "attempt_count": len(delivery.delivery_attempts),
+        "next_at": next_at.isoformat() if next_at is not None else None,
+        "summary": describe_delivery(delivery, next_at, project.now()),
+    }
+
+
+def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
+    """Describe the progress of a webhook in a sentence."""
+    outcome, tries = delivery.outcome, delivery.delivery_attempts
+    if outcome == DeliveryState.UNSENT:
+        return "Not sent: no address was set."
+    failed = sum(not attempt.reply.is_delivered for attempt in tries)
+    if outcome == DeliveryState.PENDING:
+        upcoming = (
+            f"next at {format_moment_of_day(next_at, now)}"
+            if next_at is not None
+            else "the next attempt is in flight"
+        )
+        return f"Pending: {failed} of {ATTEMPTS_MAX} attempts failed, {upcoming}."
+    if outcome == LOST:
+        return "Lost by a fault: your shop never received it, but the service considers it delivered."
+    answer = _describe_reply(tries[-1].reply) if tries else "sent manually"
+    if outcome == DeliveryState.FAILED:
+        return f"Failed after {failed} attempts: {answer}."
+    return f"Delivered{f' on attempt {tries[-1].number}' if failed else ''}: {answer}."
+
+
+def _describe_reply(reply: Reply) -> str:
+    if reply.status is None:
+        return reply.error or reply.warning or "no answer"
+    return f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
+
+
+def _next_attempts(epoch: Epoch) -> dict[str, datetime]:
+    """Return the times of the next attempts of pending webhooks, by webhook id."""
+    next_at: dict[str, datetime] = {}
+    for due in epoch.timeline:
+        if type(due.item) is AttemptDelivery and applies(epoch, due):
+            next_at.setdefault(due.item.delivery_id, due.at)
+    return next_at
+
+
+def _duration_ms(entry: JournalEntry) -> float | None:
+    if entry.real_at is None or entry.answered_at is None:
+        return None
+    return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
+
+
+@route(dashboard, "GET", f"{REQUESTS_PATH}<entry_id>/", **VIEW_FACTS)
+def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
+    """Show a call or a webhook with headers and bodies."""
+    project = enter(call, project_id)
+    entry = _find_entry(project, entry_id)
+    if entry is None:
+        raise Unknown(f"there is no call and no webhook {entry_id!r}; it may have been dropped")
+    if isinstance(entry, JournalEntry):
+        return show(call, "request", project, "requests", **_request_values(project, entry))
+    return show(call, "webhook", project, "requests", **_webhook_values(project, entry))
+
+
+def _request_values(project: Project, entry: JournalEntry) -> Mapping[str, object]:
+    ids = [known.id for known in project.epoch.journal.unmasked_entries()]
+    at = ids.index(entry.id)
+    return {
+        "entry": request_record(project, entry),
+        "reason": project.epoch.journal.mask_text(refusal_message(entry)) or short_reason(entry),
+        "took_ms": _duration_ms(entry),
+        "curl": curl(project, entry),
+        "older": ids[at - 1] if at else None,
+        "newer": next(iter(ids[at + 1 : at + 2]), None),
+        "format_body": format_body,
+    }
+
+
+def _webhook_values(project: Project, delivery: Delivery) -> Mapping[str, object]:
+    return {
+        "webhook": _webhook_row(project, delivery, _next_attempts(project.epoch).get(delivery.id)),
+        "outcomes": OUTCOME_LABELS,
+        "default_request": _default_request(project, delivery),
+        "sent_headers": WEBHOOK_HEADERS,
+        "periods": DELAY_LABELS,
+        "format_body": format_body,
+    }
+
+
+@route(dashboard, "POST", f"{REQUESTS_PATH}test/", **FORM_FACTS)
+def post_test_webhook(call: Call, project_id: str) -> Response:
+    """Pay a test order, and show the shop's answers to its webhooks."""
+    project = enter(call, project_id)
+    order = play(project, "paid", lambda body: create_manual_order(project, body, {}))
+    project.settle(ANSWER_SECONDS, orders=[order.id])
+    back = form_page(call) or url(project, "requests/")
+    return redirect(with_notice(project, back, answer_notice(project, order.id)))
+
+
+@route(dashboard, "POST", f"{REQUESTS_PATH}deliver/", **FORM_FACTS)
+def post_unsent_view(call: Call, project_id: str) -> Response:
+    """Deliver all webhooks that were not sent, as no address was set."""
+    project = enter(call, project_id)
+    data = read(UNSENT_FORM, {"webhook_url": call.request.form.get("webhook_url", "").strip()})
+    delivered = deliver_unsent(project, data["webhook_url"])
+    notice = Notice(f"Sent {len(delivered)} webhook{'' if len(delivered) == 1 else 's'}.")
+    return redirect(with_notice(project, url(project, "requests/", show=WEBHOOKS), notice))
+
+
+@route(dashboard, "POST", f"{REQUESTS_PATH}<delivery_id>/redeliver/", **FORM_FACTS)
+def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Response:
+    """Redeliver a webhook now or later, optionally with another URL or body."""
+    project = enter(call, project_id)
+    delivery = find_delivery(project, delivery_id)
+    back = form_page(call) or url(project, f"requests/{delivery_id}/")
+    standard_address, body = _default_request(project, delivery)
+    unchanged = {"url": standard_address, "body": body, "after": ""}
+    given = {name: call.request.form.get(name, "") for name in unchanged}
+    data = read(
+        RESEND_FORM, {name: each for name, each in given.items() if each.strip() not in ("", unchanged[name])}
+    )
+    redeliver(project, delivery_id, **data)
+    if "after" not in data:
+        return redirect(back)
+    text = f"The webhook will be resent in {DELAY_LABELS.get(data['after'], data['after'])} of sandbox time."
+    return redirect(with_notice(project, back, Notice(text, (delivery.order_id,))))
+
+
+def _default_request(project: Project, delivery: Delivery) -> tuple[str, str]:
+    """Return the masked URL and the body of a webhook, for the resend form."""
+    return project.masking.mask_text(standard_url(project.settings, delivery)), standard_body(
+        project, delivery
+    )
+
+
+RESEND_FORM: Final = ResendForm()
+UNSENT_FORM: Final = UnsentForm()

@@ -1,0 +1,209 @@
+"""The settings, snapshots and reset of a project."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from flask import Response
+
+from payment_sandbox.forms import Choice, Flag, Items
+from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.merchant_urls import url_problem
+from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.project import ADDRESS_SETTINGS, Project
+from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.storage import snapshot
+from payment_sandbox.ui.dashboard.frame import (
+    FORM_FACTS,
+    PROJECT_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    form_page,
+    show,
+    url,
+)
+from payment_sandbox.ui.dashboard.notices import Notice, with_notice
+from payment_sandbox.web.answers.responses import streamed_answer
+from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
+from payment_sandbox.web.browsers import redirect
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_bodies import RequestRefused
+from payment_sandbox.web.routes import route
+
+BAD_REQUEST: Final = 400
+SETTINGS_FORM: Final = SettingsForm()
+FLAG: Final = "flag"
+CHOICE: Final = "choice"
+METHODS: Final = "methods"
+OBJECT: Final = "object"
+SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Project": {
+        "name": "Name",
+        "owner": "Owner",
+        "mode": "Mode",
+        "expires_after": "Delete the project when unused for (leave empty for never)",
+    },
+    "Webhooks": {
+        "webhook_url": "Webhook address",
+        "forward_to": "Forward webhooks to",
+        "webhook_timing": "Webhook timing",
+    },
+    "Payment methods": {
+        "payment_methods": "Enabled methods",
+        "aliases": "Aliases of payment methods",
+    },
+    "Cards": {
+        "cards_approved": "Card payments are approved",
+        "one_click_enabled": "One-click payments",
+        "recurring_enabled": "Recurring payments",
+        "dynamic_descriptor_enabled": "Dynamic descriptors",
+    },
+    "Responses of the API": {
+        "absolute_urls": "URLs begin with https:// or http://",
+        "reduced_customer": "Responses contain a reduced customer",
+        "authorized_status": "Status of an authorized order",
+        "refund_status": "Status of a new refund",
+        "unknown_fields": "Unknown fields in requests",
+        "unknown_locale": "Unknown locale of a customer",
+        "errors": "Overrides of error responses",
+    },
+}
+"""The editable settings with their labels; the seed is excluded, because it changes all later ids."""
+EDITABLE_SETTINGS: Final = tuple(name for labels in SETTING_GROUPS.values() for name in labels)
+EXAMPLES: Final = {
+    "name": "Shop of the checkout team",
+    "owner": "checkout-ci",
+    "expires_after": "P7D",
+    "webhook_url": "http://localhost:3000/webhook",
+    "forward_to": "http://localhost:3000/webhook",
+    "aliases": '{"my-bank-button": "bank-redirect-nl"}',
+    "errors": '{"ORD-03": {"status": 422}}',
+}
+
+
+@route(dashboard, "GET", f"{PROJECT_PATH}/settings/", **VIEW_FACTS)
+def get_settings_view(call: Call, project_id: str) -> Response:
+    """Show the settings."""
+    return _settings_page(call, enter(call, project_id))
+
+
+@route(dashboard, "POST", f"{PROJECT_PATH}/settings/", **FORM_FACTS)
+def post_settings(call: Call, project_id: str) -> Response:
+    """Change settings; one invalid value prevents all changes."""
+    project = enter(call, project_id)
+    try:
+        project.change_settings(_parse_form(call))
+    except Invalid as invalid:
+        return _settings_page(call, project, invalid.violations)
+    back = form_page(call) or url(project, "settings/")
+    return redirect(with_notice(project, back, Notice("Saved.")))
+
+
+@route(dashboard, "GET", f"{PROJECT_PATH}/state/", answers=None, **{**VIEW_FACTS, "media_type": "text/plain"})
+def get_snapshot(call: Call, project_id: str) -> Response:
+    """Download a snapshot of the project."""
+    project = enter(call, project_id)
+    response = streamed_answer(snapshot.snapshot_parts(project))
+    response.headers["Content-Disposition"] = 'attachment; filename="snapshot.json"'
+    return response
+
+
+@route(dashboard, "POST", f"{PROJECT_PATH}/state/", **FORM_FACTS)
+def post_snapshot(call: Call, project_id: str) -> Response:
+    """Restore a snapshot from a file."""
+    project = enter(call, project_id)
+    file = call.request.files.get("file")
+    try:
+        data = parse(file.read(STATE_BYTES_MAX), None) if file is not None else {}
+        snapshot.restore(project, data)
+    except RequestRefused as refused:
+        return _settings_page(call, project, [Violation("file", refused.value)])
+    except Invalid as invalid:
+        return _settings_page(call, project, invalid.violations)
+    return redirect(url(project, "orders/"))
+
+
+@route(dashboard, "POST", f"{PROJECT_PATH}/reset/", **FORM_FACTS)
+def post_project_reset(call: Call, project_id: str) -> Response:
+    """Reset the project to its initial state."""
+    project = enter(call, project_id)
+    project.reset()
+    return redirect(url(project, "orders/"))
+
+
+def _parse_form(call: Call) -> dict[str, Any]:
+    return {
+        name: _read_value(call, name, _field_kind(field))
+        for name, field in SETTINGS_FORM.fields.items()
+        if name in EDITABLE_SETTINGS and f"{name}-sent" in call.request.form
+    }
+
+
+def _read_value(call: Call, name: str, kind: str) -> Any:
+    values = call.request.form.getlist(name)
+    if kind == METHODS:
+        return values
+    if kind == FLAG:
+        return bool(values)
+    text = values[0].strip() if values else ""
+    if kind == OBJECT:
+        return _parse_object(text)
+    return text or (None if SETTINGS_FORM.fields[name].allow_none else "")
+
+
+def _parse_object(text: str) -> Any:
+    try:
+        return parse((text or "{}").encode())
+    except RequestRefused:
+        return text
+
+
+def _settings_page(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
+    return show(
+        call,
+        "settings",
+        project,
+        "settings",
+        BAD_REQUEST if violations else 200,
+        groups={
+            title: [
+                _form_field(call, project, name, label, is_typed=bool(violations))
+                for name, label in labels.items()
+            ]
+            for title, labels in SETTING_GROUPS.items()
+        },
+        methods=METHOD_NAMES,
+        names=EDITABLE_SETTINGS,
+        violations={
+            violation.path: violation.message for violation in map(project.masking.mask_record, violations)
+        },
+    )
+
+
+def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
+    """Build a form field, keeping the user's input if it was rejected."""
+    field = SETTINGS_FORM.fields[name]
+    kind = _field_kind(field)
+    value: Any = project.epoch.state.base_settings.as_mapping()[name]
+    if kind == OBJECT:
+        value = json.dumps(value) if value else ""
+    if is_typed and f"{name}-sent" in call.request.form:
+        value = call.request.form.getlist(name) if kind == METHODS else call.request.form.get(name, "")
+        if name not in ADDRESS_SETTINGS or url_problem(value) is not None:
+            value = project.masking.mask_record(value)
+    return {
+        "name": name,
+        "label": label,
+        "about": field.metadata.get("description", ""),
+        "example": EXAMPLES.get(name, ""),
+        "kind": kind,
+        "choices": getattr(field, "choices", ()),
+        "value": "" if value is None else value,
+    }
+
+
+def _field_kind(field: Any) -> str:
+    kinds = {Flag: FLAG, Choice: CHOICE, Items: METHODS, Anything: OBJECT}
+    return kinds.get(type(field), "text")

@@ -1,0 +1,127 @@
+"""The language of a page: its phrases, and its formats for amounts and times."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from payment_sandbox.loading import lazy
+from payment_sandbox.methods.common import Labels
+from payment_sandbox.orders.amounts import CURRENCY, Cents
+from payment_sandbox.orders.order import LOCALES
+from payment_sandbox.packaged import read_packaged
+
+if TYPE_CHECKING:
+    from babel import dates, numbers
+else:
+    dates = lazy("babel.dates")
+    numbers = lazy("babel.numbers")
+
+DEFAULT_TAG: Final = "en-GB"
+FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # the nl-BE column has only the phrases that differ
+LANGUAGE_NAMES: Final = {
+    "nl": "Nederlands",
+    "de": "Deutsch",
+    "nl-BE": "Nederlands (België)",
+    "fr-BE": "Français",
+    "en-GB": "English",
+}
+DAY_PHRASES: Final = {0: "today", 1: "tomorrow"}
+TAGS_BY_LOWERCASE: Final = {tag.lower(): tag for tag in LOCALES}
+TAGS_BY_LANGUAGE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
+
+
+class Language(NamedTuple):
+    """One of the five languages; ``tag`` is the page's ``lang`` attribute."""
+
+    tag: str
+
+    def say(self, key: str, **values: object) -> str:
+        """Return a phrase with its placeholders filled in.
+
+        Raises:
+            KeyError: there is no such phrase.
+        """
+        return phrases(self.tag)[key].format_map(values)
+
+    def amount(self, amount_cents: Cents) -> str:
+        """Format an amount of money."""
+        return _format_amount(self.tag, amount_cents)
+
+    def moment(self, moment: datetime) -> str:
+        """Format a date and time, in UTC."""
+        return _format_moment(self.tag, moment)
+
+    def relative_moment(self, moment: datetime, now: datetime) -> str:
+        """Format a time relative to now, such as "today 20:13, in 3 hours"."""
+        days = (moment.date() - now.date()).days
+        day = (
+            self.say(DAY_PHRASES[days], time=f"{moment:%H:%M}")
+            if days in DAY_PHRASES
+            else self.short_moment(moment)
+        )
+        return f"{day}, {_format_offset(self.tag, moment - now)}" if moment > now else day
+
+    def short_moment(self, moment: datetime) -> str:
+        """Format a day and time, without the year."""
+        return _format_short_moment(self.tag, moment)
+
+    def label(self, labels: Labels) -> str:
+        """Return the label in this language."""
+        return str(labels[self.tag])
+
+
+@cache
+def phrases(tag: str) -> Mapping[str, str]:
+    """Load the phrases of a language, by key."""
+    lines = read_packaged("ui/pages/phrases.tsv").decode().splitlines()
+    tags = lines[0].split("\t")
+    column, fallback = tags.index(tag), tags.index(FALLBACK_TAGS.get(tag, tag))
+    return {row[0]: row[column] or row[fallback] for row in (line.split("\t") for line in lines[1:])}
+
+
+def choose(requested: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
+    """Choose the requested language, the customer's, or the browser's, in this order (CUS-12).
+
+    ``accepted`` has the browser's languages, best first; a missing variant falls back to the available one,
+    for example fr-FR to fr-BE.
+    """
+    for tag in (requested, (customer or {}).get("locale")):
+        if tag in LOCALES:
+            return Language(str(tag))
+    for tag in accepted:
+        chosen = TAGS_BY_LOWERCASE.get(tag.lower()) or TAGS_BY_LANGUAGE.get(tag.lower().partition("-")[0])
+        if chosen is not None:
+            return Language(chosen)
+    return Language(DEFAULT_TAG)
+
+
+def require_babel() -> None:
+    """Check that a page with amounts can be shown, before the customer's visit changes an order.
+
+    Raises:
+        ModuleNotFoundError: the library is missing.
+    """
+    if find_spec("babel") is None:
+        raise ModuleNotFoundError("no module named 'babel'", name="babel")
+
+
+@lru_cache(maxsize=4096)
+def _format_amount(tag: str, amount_cents: Cents) -> str:
+    return numbers.format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
+
+
+@lru_cache(maxsize=4096)
+def _format_short_moment(tag: str, moment: datetime) -> str:
+    return f"{dates.format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
+
+
+def _format_offset(tag: str, period: timedelta) -> str:
+    return dates.format_timedelta(period, add_direction=True, locale=tag.replace("-", "_"))
+
+
+@lru_cache(maxsize=4096)
+def _format_moment(tag: str, moment: datetime) -> str:
+    return dates.format_datetime(moment, "long", locale=tag.replace("-", "_"))

@@ -1,6 +1,0 @@
-"""The payment pages that customers see."""
-
-from payment_sandbox.web.pages import bank_qr_page, page_routes
-from payment_sandbox.web.pages.pages_face import FACE
-
-__all__ = ["FACE", "bank_qr_page", "page_routes"]

@@ -1,0 +1,187 @@
+"""The order's page names mistakes of the shop with their reasons, and confirms correct handling."""
+
+import re
+from typing import Any
+
+from payment_sandbox.ui.dashboard.reviewing import IMMEDIATE_REVIEW_MAX
+from tests.operations.test_judge import handling, reads
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+from tests.support.shop import Shop
+
+Order = dict[str, Any]
+FAULTS = {
+    "faults": [{"when": {"nth": 9}, "then": {"status": 503}}],
+    "webhooks": [{"then": {"answer": 500}}],
+}
+
+
+def create_paid(sandbox: Sandbox, **more: Any) -> Order:
+    """Create a paid order and settle its webhooks."""
+    order = sandbox.acted(sandbox.place(card(), **more), "customer pay")
+    sandbox.settle()
+    return order
+
+
+def test_both_orders_of_a_basket_show_the_mistake(watched: Sandbox) -> None:
+    """Both orders with the same number show the mistake."""
+    orders = [watched.place(card(), merchant_order_id=number) for number in ("shop-1", "shop-1", "shop-2")]
+    has_verdict = ["verdict" in Dashboard(watched).open(f"orders/{order['id']}/").ids for order in orders]
+    assert has_verdict == [True, True, False]
+
+
+def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> None:
+    """Correct handling of a payment is confirmed in one line; other endings are not green."""
+    handling(watched, shop, reads)
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{create_paid(watched)['id']}/")
+    assert "good-verdict" in page.answer.text
+    assert page.ids["verdict"] == "Your shop knows that the order is paid."
+    assert page.ids["nav-mistakes"] == "Mistakes"
+    assert "marked" not in page.ids
+    others = [
+        watched.acted(watched.place(card()), "customer fail"),
+        watched.authorized(),
+        watched.place(card()),
+    ]
+    watched.settle()
+    watched.advance("PT31M")
+    for order in others:
+        assert "good-verdict" not in browser.open(f"orders/{order['id']}/").answer.text
+
+
+def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
+    """Findings are counted in the navigation and marked in the list; equal ones share a card."""
+    orders = [create_paid(watched) for _ in range(3)]
+    browser = Dashboard(watched)
+    page = browser.open("mistakes/")
+    assert page.ids["nav-mistakes"] == "Mistakes1"
+    assert page.answer.text.count('data-testid="finding"') == 1
+    assert "3 orders" in page.text
+    for order in orders:
+        assert order["id"] in page.answer.text
+    assert browser.open("orders/").answer.text.count('data-testid="marked"') == 3
+
+
+def test_equal_retries_are_one_row(watched: Sandbox, shop: Shop) -> None:
+    """Equal retries are one row in the diagram but separate in the list below."""
+    shop.answer = lambda received: 500
+    order = watched.place(card())
+    watched.acted(order, "customer visit")
+    watched.settle()
+    watched.advance("PT25M")
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in page.text
+    picture = page.answer.text.partition('id="picture"')[2].partition('data-testid="story"')[0]
+    assert picture.count("webhook, attempt") == 1
+    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in picture
+    assert page.ids["told"].count("webhook, attempt") == 10
+
+
+def test_the_bar_shows_coming_events_and_faults(sandbox: Sandbox) -> None:
+    """The bar shows the next event, the offset from real time and active faults."""
+    browser = Dashboard(sandbox)
+    page = browser.open("requests/")
+    assert page.ids["clock-next"] == "▶ Next event"
+    assert page.ids["ahead"].endswith((" ahead", " behind"))
+    assert "faults-on" not in page.ids
+    sandbox.place(card())
+    sandbox.put("/control/faults/", FAULTS)
+    page = browser.open("requests/")
+    assert page.ids["clock-next"] == "▶ Next: expiry 12:30"
+    assert page.ids["faults-on"] == "2 faults on: switch off"
+    assert "faults-on" not in browser.press(page, "none").ids
+    sandbox.authorized(expiration_period="P3D")
+    sandbox.advance("PT30M")
+    assert browser.open().ids["clock-next"] == "▶ Next: authorization expiry 4 Mar 12:00"
+    assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+
+
+def test_a_request_of_any_depth_breaks_no_page(sandbox: Sandbox) -> None:
+    """A deeply nested request is refused, and all pages still work."""
+    deep = b'{"merchant_order_id": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"
+    headers = {"Content-Type": "application/json"}
+    answer = sandbox.http.post(
+        f"{sandbox.url}/v1/orders/", data=deep, headers=headers, auth=(sandbox.key, "")
+    )
+    assert answer.status_code == 400
+    order = sandbox.place(card())
+    browser = Dashboard(sandbox)
+    (entry, *_) = sandbox.get("/control/journal/?summary=1").json()["items"]
+    for path in ("orders/", f"orders/{order['id']}/", "mistakes/", "requests/", f"requests/{entry['id']}/"):
+        browser.open(path)
+    assert sandbox.get("/control/review/").status_code == 200
+
+
+def test_findings_have_anchors(watched: Sandbox) -> None:
+    """Links of the review lead to existing sections about mistakes and rules."""
+    create_paid(watched)
+    watched.post(f"/v1/orders/{watched.place(card())['id']}/refunds/", {})
+    browser = Dashboard(watched)
+    links = {link for link in browser.open("mistakes/").links if "/docs/" in link and "#" in link}
+    assert {link.partition("#")[0] for link in links} == {"/docs/mistakes/", "/docs/fidelity/"}
+    for link in links:
+        shown = browser.http.get(f"{watched.url}{link}").text
+        assert f'id="{link.partition("#")[2]}"' in shown
+
+
+def test_the_money_is_shown_in_words_and_as_a_bar(sandbox: Sandbox) -> None:
+    """The page shows authorized, captured, refunded and reserved amounts; the bar's parts are in proportion."""
+    order = sandbox.authorized()
+    browser = Dashboard(sandbox)
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["second-status"] == "authorized, not captured"
+    page = browser.press(page, "merchant capture", amount="10.00")
+    assert page.ids["second-status"] == "captured in part"
+    for words in (
+        "€20.00 authorized",
+        "€10.00 captured",
+        "€10.00 still reserved",
+        "expires in 30 min, 12:30",
+    ):
+        assert words in page.ids["money"]
+    page = browser.press(page, "merchant refund", amount="5.00")
+    for words in ("€5.00 refunded", "€5.00 left", "expires in 30 min, 12:30"):
+        assert words in page.ids["money"]
+    bar = page.answer.text.partition('data-testid="money-bar"')[2].partition("</svg>")[0]
+    assert re.findall(r'class="of-(\w+)" x="([\d.]+)" width="([\d.]+)"', bar) == [
+        ("received", "0.0", "25.0"),
+        ("refunded", "25.0", "25.0"),
+        ("reserved", "50.0", "50.0"),
+    ]
+
+
+def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
+    """The cards show the shop's belief and the service's status, as the list and the control API do."""
+    order = create_paid(watched)
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["beliefs"].endswith("newcompleted≠")
+    assert page.ids["believed"] == "new · answered 200, did not read the order"
+    assert page.ids["known"] == "completed"
+    assert "apart-card" in page.answer.text
+    watched.read(order)
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["beliefs"].endswith("completedcompleted")
+    assert page.ids["believed"] == "completed"
+    assert "apart-card" not in page.answer.text
+    row = watched.get("/control/orders/").json()["items"][0]
+    assert (row["service"], row["shop"], row["shop_status"]) == ("completed", "completed", "completed")
+
+
+def test_a_long_history_delays_no_page(watched: Sandbox) -> None:
+    """A page is first shown without the review; a reload or a user without scripts gets it."""
+    order = create_paid(watched)
+    for _ in range(IMMEDIATE_REVIEW_MAX):
+        watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
+    dashboard = Dashboard(watched)
+    opened = watched.http.get(f"{dashboard.base}orders/").text
+    assert "data-unfinished" in opened
+    assert 'data-testid="marked"' not in opened
+    assert "is being reviewed" in dashboard.open("mistakes/").ids["under-way"]
+    assert "did not read the order" in dashboard.open("mistakes/?now=1").answer.text
+    assert "did not read the order" in dashboard.open("mistakes/").answer.text
+    renewed = watched.http.get(f"{dashboard.base}orders/", headers={"Sandbox-Live": "1"}).text
+    assert "data-unfinished" not in renewed
+    assert 'data-testid="marked"' in renewed
+    assert "did not read the order" in dashboard.open(f"orders/{order['id']}/").ids["verdict"]
