@@ -1,7 +1,7 @@
 """From the socket to the view: reads a request, runs its call in its turn, and sends the response.
 
-aiohttp parses a request and calls ``Gateway.answer``, which reads the body, lets ``web/placing.py`` decide
-where the call runs, runs it there, and sends the response: whole, in pieces, or as an event stream.
+aiohttp parses a request and calls ``Gateway.answer``, which reads the body, lets ``serving/placing.py``
+decide where the call runs, runs it there, and sends the response: whole, in pieces, or as an event stream.
 """
 
 from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
@@ -18,9 +18,9 @@ from payment_sandbox.serving.threads import Threads, run_on_thread
 from payment_sandbox.serving.turns import ThreadTurn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
+from payment_sandbox.web.answers.page_urls import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, Placement
-from payment_sandbox.web.page_urls import accepts_snapshot
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
