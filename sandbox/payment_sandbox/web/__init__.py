@@ -4,6 +4,6 @@ Other packages may import ``answers.control``, ``answers.order_tables``, ``answe
 ``answers.page_urls``, ``answers.qr_tables``, ``answers.records``, ``answers.reproductions``,
 ``answers.responses``, ``answers.timeline_report``, ``answers.transaction_tables``, ``answers.verdict``,
 ``auth``, ``bodies``, ``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``,
-``event_stream``, ``faces``, ``merchant``, ``merchant.explanation``, ``merchant.reading``, ``openapi``,
-``routes``, ``shared_forms``, ``site`` and ``statistics``.
+``event_stream``, ``faces``, ``health``, ``merchant``, ``merchant.explanation``, ``merchant.reading``,
+``openapi``, ``routes``, ``shared_forms``, ``site`` and ``statistics``.
 """
