@@ -41,7 +41,7 @@ class HttpxTransport:
             self._async_sockets = self._async_sockets or library_of(request).AsyncHTTPTransport()
             return await self._async_sockets.handle_async_request(request)
         body = await request.aread()
-        token = CALLING_FRAMES.set(stack_frames())
+        token = CALLING_FRAMES.set(tuple(stack_frames()))
         try:
             return await run_blocking(answer_request, self._in_process, request, body)
         finally:
