@@ -46,7 +46,7 @@ def run_suite(folder: Path, *options: str, **environment: str) -> RehearsalResul
         *options,
         f"--payment-rehearse-report={report}",
     ]
-    result = run_program(command, folder, 1200, **environment)
+    result = run_program(command, folder, None, **environment)
     tests = json.loads(report.read_text())["tests"] if report.exists() else []
     return RehearsalResult(result.returncode, result.stdout + result.stderr, tests)
 

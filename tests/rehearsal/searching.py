@@ -1,6 +1,6 @@
 """Searches the small shop for each mistake without a given variation, and right shops for false alarms.
 
-``python -m tests.rehearsal.searching 5m`` rehearses the small shop for at most five minutes, and then each right
+``python -m tests.rehearsal.searching 60m`` rehearses the small shop for at most an hour, and then each right
 shop for a minute.
 """
 
@@ -65,7 +65,7 @@ def main() -> None:
     """Print the effects of each mistake and the findings of each right shop; a false alarm is an error."""
     os.environ.pop("PYTEST_ADDOPTS", None)
     found = alarms = 0
-    for mistake, effects in search_mistakes([*sys.argv[1:], "5m"][0]):
+    for mistake, effects in search_mistakes([*sys.argv[1:], "30m"][0]):
         found += bool(effects)
         print(json.dumps({"mistake": mistake, "effects": effects}, ensure_ascii=False), flush=True)
     for shop, result in search_false_alarms():
