@@ -13,6 +13,7 @@ from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.serving.placing import place
 from payment_sandbox.web import control, merchant
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.call import Call, ClientConnection
@@ -20,7 +21,6 @@ from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import CONTROL_API, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.merchant import answer_unrouted
-from payment_sandbox.web.placing import place
 from payment_sandbox.web.routes import FactsBlueprint, ResolvedRoute, facts_of, route
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
 
