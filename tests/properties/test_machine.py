@@ -41,7 +41,7 @@ from payment_sandbox.web.answers.order_tables import amount_details
 from tests.support.driver import LINES
 from tests.support.projects import made_project
 
-EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "250"))
 STEPS = 60
 MODES = st.sampled_from(["manual", "manual", "delayed"])
 AMOUNTS = st.integers(1, 2100)
