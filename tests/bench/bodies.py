@@ -27,10 +27,9 @@ def fresh_project() -> tuple[Project, SandboxApp]:
 
 
 def _answer() -> bytes:
-    project, app = fresh_project()
-    with app.html.app_context():
-        order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
-        return serialize_order(project, order)[1]
+    project, _ = fresh_project()
+    order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
+    return serialize_order(project, order)[1]
 
 
 ANSWER = _answer()

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from flask import Response
-from werkzeug import Request
+from werkzeug import Request, Response
 
 HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303

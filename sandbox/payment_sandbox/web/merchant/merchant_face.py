@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
@@ -32,7 +32,7 @@ CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
-api = FactsBlueprint("api", __name__, url_prefix="/v1")
+api = FactsBlueprint("api", "/v1")
 
 
 def admit_call(call: Call) -> Response | None:
