@@ -10,6 +10,7 @@ from werkzeug.routing import Map
 from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.serving.placing import place
 from payment_sandbox.web import merchant
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
@@ -17,7 +18,6 @@ from payment_sandbox.web.error_bodies import CONTROL_API, MERCHANT_API, NOT_FOUN
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.health import HEALTH_FACE
 from payment_sandbox.web.merchant import answer_unrouted
-from payment_sandbox.web.placing import place
 from payment_sandbox.web.routes import ResolvedRoute, facts_of
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
 
