@@ -21,9 +21,9 @@ BODY = json.dumps(ORDER).encode()
 def _answer() -> bytes:
     registry = made_registry(seed=1, clock="frozen@2026-03-01T00:00:00Z")
     project, _ = registry.create({}, api_key="sandbox-key")
-    make_app(registry, public_url="http://127.0.0.1:8080")  # sets the URL of the links in the body
-    order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
-    return serialize_order(project, order)[1]
+    with make_app(registry, public_url="http://127.0.0.1:8080").html.app_context():
+        order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
+        return serialize_order(project, order)[1]
 
 
 ANSWER = _answer()

@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.cli.server_process import SWITCH_INTERVAL_SECONDS
 from payment_sandbox.web.call import Call
@@ -13,7 +13,7 @@ from payment_sandbox.web.routes import FactsBlueprint, route
 from tests.bench.bodies import ANSWER
 from tests.support.servers import make_server
 
-constant = FactsBlueprint("constant")
+constant = FactsBlueprint("constant", __name__)
 
 
 @route(constant, "GET", "/constant/", media_type="text/plain")

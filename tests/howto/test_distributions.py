@@ -160,7 +160,7 @@ def test_the_journeys_pass_with_the_wheels(installed: Path, tmp_path: Path) -> N
 
 def test_the_plugin_adds_few_packages() -> None:
     """The plugin adds at most four packages to those of a shop's suite."""
-    suite = {"werkzeug", "marshmallow", "requests", "urllib3", "idna", "click", "pytest"}
+    suite = {"flask", "werkzeug", "marshmallow", "requests", "urllib3", "idna", "click", "pytest"}
     folders = (ROOT, ROOT / "sandbox" / "pytest_payment_sandbox")
     added = {name_of(each) for folder in folders for each in declared(folder)["project"]["dependencies"]}
     indirect = {

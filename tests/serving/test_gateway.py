@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 import requests
-from werkzeug import Request, Response
+from flask import Response
+from werkzeug import Request
 
 from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.gateway import Limits

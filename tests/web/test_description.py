@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import requests
+from flask import Response
 from jsonschema import Draft202012Validator
-from werkzeug import Response
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.version import __version__
@@ -102,9 +102,9 @@ def test_every_query_parameter_is_described() -> None:
 
 def test_a_route_without_facts_does_not_start() -> None:
     """The error tells the developer which route lacks facts."""
-    more = FactsBlueprint("more")
+    more = FactsBlueprint("more", __name__)
     with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):
-        more.add("GET", "/more/", lambda call: Response("more"))
+        more.add_url_rule("/more/", view_func=lambda call: Response("more"))
 
 
 def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:

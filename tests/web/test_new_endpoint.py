@@ -8,7 +8,7 @@ from tests.support.changed_package import ChangedCheckout
 
 VIEW = '''"""A call that counts."""
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.answers.tallies import Tally

@@ -1,13 +1,16 @@
 """The WSGI application: both APIs, the payment pages and the documentation, mounted by path."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from werkzeug import Request, Response
+from flask import Flask, Response
+from jinja2 import FunctionLoader
+from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map
 
 from payment_sandbox.loading import LOADING, lazy
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.placing import place
@@ -33,23 +36,38 @@ else:
 HEALTH_PATHS: Final = ("/health", "/metrics")
 
 
-class Part:
-    """A part of the application: the routes of its faces."""
+def _read_template(name: str) -> str | None:
+    room = name.partition("/")[0]
+    folder = room if room in ("dashboard", "docs") else "pages"
+    try:
+        return read_packaged(f"ui/{folder}/templates/{name}").decode()
+    except OSError:
+        return None
+
+
+class Part(Flask):
+    """A part of the application, of which only routes and templates are Flask's."""
 
     def __init__(self, faces: Iterable[Face]) -> None:
+        super().__init__("payment_sandbox", static_folder=None)
         # Every path works with and without its trailing slash, without a redirect (SET-01).
         self.url_map = Map(strict_slashes=False, merge_slashes=False)
         self.adapter = self.url_map.bind("sandbox")
-        self.routes: dict[str, ResolvedRoute] = {}
+        self._routes: dict[str, ResolvedRoute] = {}
         for face in faces:
             self.add(face)
 
+    def create_global_jinja_loader(self) -> FunctionLoader:  # type: ignore[override]
+        """Return a loader that finds the templates of all faces in this package."""
+        return FunctionLoader(_read_template)
+
     def add(self, face: Face) -> None:
         """Register the routes of a face."""
-        for rule in face.blueprint.rules():
-            self.url_map.add(rule)
-        for endpoint, view in face.blueprint.views.items():
-            self.routes[endpoint] = ResolvedRoute(face.answer, view, facts_of(view))
+        self.register_blueprint(face.blueprint)
+        for rule in self.url_map.iter_rules():
+            if rule.endpoint not in self._routes:
+                view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
+                self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, facts_of(view))
 
     def match(self, call: Call, path: str) -> None:
         """Find the route of a call."""
@@ -58,7 +76,7 @@ class Part:
         except HTTPException as error:  # refused later
             call.routing_error = error
         else:
-            call.route = self.routes[endpoint]
+            call.route = self._routes[endpoint]
 
 
 LoadFaces = Callable[[], Iterable[Face]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.serving.replies import Reply, error
 from payment_sandbox.serving.threads import Threads, run_on_thread

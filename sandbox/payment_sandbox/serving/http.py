@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import resource
     from ssl import SSLContext
 
-    from werkzeug import Response
+    from flask import Response
 
     from payment_sandbox.serving.app import SandboxApp
 else:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Final
 
 from aiohttp import hdrs, web
+from flask import Response
 from multidict import CIMultiDict
-from werkzeug import Response
 
 from payment_sandbox.web.call import ConnectionCut
 from payment_sandbox.web.error_bodies import TYPE_BY_STATUS, error_body

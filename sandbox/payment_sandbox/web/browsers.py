@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from werkzeug import Request, Response
+from flask import Response
+from werkzeug import Request
 
 HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from werkzeug import Response
+from flask import Blueprint, Response
 
 from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import FactsBlueprint
 
 Before = Callable[[Call], Response | None]
 """Runs before the view; a response ends the call without the view."""
@@ -31,9 +30,7 @@ class Middleware(NamedTuple):
 class Face:
     """The routes of a blueprint, with the middlewares of their calls."""
 
-    def __init__(
-        self, blueprint: FactsBlueprint, middlewares: tuple[Middleware, ...], on_error: OnError
-    ) -> None:
+    def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
         """``middlewares`` are ordered from the outermost to the innermost."""
         self.blueprint: Final = blueprint
         self._middlewares = middlewares

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
@@ -17,7 +17,7 @@ from payment_sandbox.web.routes import FactsBlueprint, route
 from payment_sandbox.web.site import OK
 from payment_sandbox.web.statistics import Statistics
 
-health = FactsBlueprint("health")
+health = FactsBlueprint("health", __name__)
 
 
 @route(health, "GET", "/health/", answers=Health, errors=())

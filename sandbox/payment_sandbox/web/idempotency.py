@@ -11,7 +11,7 @@ from hashlib import sha256
 from secrets import token_hex
 from typing import Any, Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import KeyReused

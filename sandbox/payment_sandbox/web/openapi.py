@@ -19,6 +19,7 @@ from typing import (
     is_typeddict,
 )
 
+from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
@@ -28,7 +29,7 @@ from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
-from payment_sandbox.web.routes import JSON, Facts, RecordList, RoutedPart, described_routes
+from payment_sandbox.web.routes import JSON, Facts, RecordList, described_routes
 from payment_sandbox.web.site import Site
 
 ERROR_DESCRIPTIONS: Final = {
@@ -182,12 +183,12 @@ def openapi_text(site: Site) -> str:
     return descriptions[site.public_url]
 
 
-def build_description(parts: Sequence[RoutedPart], public_url: str) -> str:
+def build_description(parts: Sequence[Flask], public_url: str) -> str:
     """Build the whole description as JSON text; ``make docs`` records its examples."""
     records = RecordSchemas(_strict_forms(parts))
     paths: dict[str, dict[str, Any]] = {}
     examples = json.loads(read_packaged(EXAMPLES_FILE))
-    views = {name: route.view for part in parts for name, route in part.routes.items()}
+    views = {name: view for part in parts for name, view in part.view_functions.items()}
     for rule, facts in sorted(described_routes(parts), key=lambda pair: pair[0].rule):
         if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
             continue
@@ -206,7 +207,7 @@ def build_description(parts: Sequence[RoutedPart], public_url: str) -> str:
     )
 
 
-def _strict_forms(parts: Sequence[RoutedPart]) -> Iterator[type[Schema]]:
+def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:
     """Yield the body forms that refuse unknown keys."""
     for rule, facts in described_routes(parts):
         if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT_BLUEPRINTS:

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from werkzeug import Response
-from werkzeug.routing import Map, Rule
+from flask import Blueprint, Flask, Response
+from werkzeug.routing import Rule
 
 from payment_sandbox.forms import Form
 
 JSON: Final = "application/json"
 HTML: Final = "text/html"
 
-View = Callable[..., Response]
-DeclaredView = TypeVar("DeclaredView", bound=View)
+View = TypeVar("View", bound=Callable[..., Response])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ class ResolvedRoute(NamedTuple):
     """A resolved route; ``answer`` runs the view inside the middlewares of its face."""
 
     answer: Callable[[Any], Response]
-    view: View
+    view: Callable[..., Response]
     facts: Facts
 
 
@@ -68,48 +67,40 @@ class RouteWithoutFacts(Exception):
     """A route lacks its facts."""
 
 
-class FactsBlueprint:
-    """Routes with a common prefix, which declare their facts, for any number of applications.
+class FactsBlueprint(Blueprint):
+    """A blueprint whose routes declare their facts.
 
     There is no automatic OPTIONS, because there is no CORS, and an undeclared method is a 405.
     """
 
-    def __init__(self, name: str, url_prefix: str = "") -> None:
-        self._name = name
-        self._url_prefix = url_prefix
-        self._rules: list[Rule] = []
-        self.views: Final[dict[str, View]] = {}  # by endpoint
-
-    def add(self, method: str, path: str, view: View) -> None:
+    def add_url_rule(
+        self,
+        rule: str,
+        endpoint: str | None = None,
+        view_func: Any = None,
+        provide_automatic_options: bool | None = None,
+        **options: Any,
+    ) -> None:
         """Add a route.
 
         Raises:
             RouteWithoutFacts: the view declares none, or its JSON response has no shape.
         """
-        path, facts = f"{self._url_prefix}{path}", getattr(view, "facts", None)
+        path, facts = f"{self.url_prefix or ''}{rule}", getattr(view_func, "facts", None)
         if facts is None:
             raise RouteWithoutFacts(f"{path} has no facts: declare it with web.routes.route")
         if facts.media_type == JSON and facts.answers is None:
             raise RouteWithoutFacts(f"{path} returns JSON but declares no shape")
-        endpoint = f"{self._name}.{view.__name__}"
-        known = self.views.setdefault(endpoint, view)
-        assert known is view, f"two views have the name {endpoint}"
-        self._rules.append(Rule(path, endpoint=endpoint, methods=[method]))
-
-    def rules(self) -> Iterator[Rule]:
-        """Yield a copy of each rule, which the map of one application can hold."""
-        return (rule.empty() for rule in self._rules)
+        super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
 
 
-def route(
-    blueprint: FactsBlueprint, method: str, path: str, **facts: Any
-) -> Callable[[DeclaredView], DeclaredView]:
+def route(blueprint: FactsBlueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
     """Declare a route and its ``Facts``."""
     stated = Facts(**facts)
 
-    def declare(view: DeclaredView) -> DeclaredView:
+    def declare(view: View) -> View:
         view.facts = stated  # type: ignore[attr-defined]
-        blueprint.add(method, path, view)
+        blueprint.add_url_rule(path, view_func=view, methods=[method])
         return view
 
     return declare
@@ -121,22 +112,8 @@ def facts_of(view: Callable[..., object]) -> Facts:
     return facts
 
 
-class RoutedPart(Protocol):
-    """The routes of a part of an application."""
-
-    @property
-    def url_map(self) -> Map:
-        """The rules of the routes."""
-        ...
-
-    @property
-    def routes(self) -> Mapping[str, ResolvedRoute]:
-        """The routes by endpoint."""
-        ...
-
-
-def described_routes(parts: Iterable[RoutedPart]) -> Iterator[tuple[Rule, Facts]]:
+def described_routes(parts: Iterable[Flask]) -> Iterator[tuple[Rule, Facts]]:
     """Yield each route of some parts with its declared facts."""
     for part in parts:
         for rule in part.url_map.iter_rules():
-            yield rule, part.routes[rule.endpoint].facts
+            yield rule, facts_of(part.view_functions[rule.endpoint])

@@ -13,12 +13,13 @@ from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from flask import Flask
+from jinja2 import Environment
 from werkzeug.routing import MapAdapter
 
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.web.routes import RoutedPart
 from payment_sandbox.web.statistics import Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
@@ -153,6 +154,11 @@ class HtmlPart(Protocol):
 
     adapter: MapAdapter
 
+    @property
+    def jinja_env(self) -> Environment:
+        """The environment of the templates."""
+        ...
+
 
 class Parts(Protocol):
     """An application that consists of parts."""
@@ -162,7 +168,7 @@ class Parts(Protocol):
         """The part with the HTML faces."""
         ...
 
-    def parts(self) -> Sequence[RoutedPart]:
+    def parts(self) -> Sequence[Flask]:
         """Return all parts."""
         ...
 
@@ -225,3 +231,7 @@ class Site:
         """The health status for load balancers: ``ok`` or ``draining``."""
         shared = self.server_context.shared
         return DRAINING if shared is not None and shared.is_draining else OK
+
+    def render(self, template: str, **context: Any) -> str:
+        """Render a template."""
+        return self.app.html.jinja_env.get_template(template).render(base=self.base_path, **context)

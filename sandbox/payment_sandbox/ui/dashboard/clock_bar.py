@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations.advance import stop_advance

@@ -1,6 +1,6 @@
 """The entry pages: the root, the list of projects, and the sign-in."""
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.orders.refusals import Unknown
@@ -14,7 +14,6 @@ from payment_sandbox.ui.dashboard.frame import (
     own_path,
     url,
 )
-from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
@@ -48,8 +47,7 @@ def get_dashboard(call: Call) -> Response:
         return redirect(url(projects[0], "orders/"))
     if not projects and not signing_in.is_open(call):
         return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN_NAME}/")
-    body = render(
-        call.site,
+    body = call.site.render(
         "dashboard/projects.html",
         projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
         omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
@@ -105,8 +103,7 @@ def get_unknown_page(call: Call, project_id: str, path: str) -> Response:
 
 
 def _sign_in_page(call: Call, status: int = 200) -> Response:
-    body = render(
-        call.site,
+    body = call.site.render(
         "dashboard/sign_in.html",
         next=own_path(call, call.request.values.get("next", "")),
         is_wrong=status == UNAUTHORIZED,

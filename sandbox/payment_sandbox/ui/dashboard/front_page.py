@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, takewhile
 from typing import Final, NamedTuple
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.operations.beliefs import is_behind, shop_statuses
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders

@@ -4,7 +4,7 @@ from base64 import b64encode
 from functools import partial
 from typing import Any, Final, cast
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final, NamedTuple
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp

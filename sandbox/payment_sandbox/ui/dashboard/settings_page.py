@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.forms import Choice, Flag, Items
 from payment_sandbox.forms.fields import Anything

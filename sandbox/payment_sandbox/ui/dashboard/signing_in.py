@@ -3,7 +3,7 @@
 import hmac
 from typing import Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.call import Call

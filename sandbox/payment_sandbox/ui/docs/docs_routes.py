@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
@@ -23,7 +23,6 @@ from payment_sandbox.ui.docs.library import (
     read_source,
     title,
 )
-from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
@@ -167,7 +166,7 @@ MARKDOWN_TYPE: Final = "text/markdown"
 CONTROL_API: Final = "/control/"
 PAGE_METADATA: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
-docs = FactsBlueprint("docs")
+docs = FactsBlueprint("docs", __name__)
 
 FLOW_NAME: Final = re.compile("[a-z-]+")
 RENDER_CACHE: Final[Slot[dict[str, str]]] = Slot(dict)
@@ -182,7 +181,7 @@ def show_error(call: Call, error: Exception) -> Response:
 
 FACE: Final = Face(docs, (with_headers(HEADERS),), show_error)
 
-description = FactsBlueprint("description")
+description = FactsBlueprint("description", __name__)
 
 
 @route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
@@ -297,4 +296,4 @@ def _page_response(call: Call, template: str, **more: Any) -> Response:
 
 def _render_template(call: Call, template: str, **more: Any) -> str:
     groups = {group: [(other, title(other)) for other in names] for group, names in PAGE_GROUPS.items()}
-    return render(call.site, template, groups=groups, docs=f"{call.site.base_path}/docs/", **more)
+    return call.site.render(template, groups=groups, docs=f"{call.site.base_path}/docs/", **more)

@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Final
 from zlib import compress, crc32
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.methods.common import ISSUERS
@@ -29,7 +29,6 @@ from payment_sandbox.ui.pages.payer_page import (
     chosen_language,
     find_project,
 )
-from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
@@ -185,8 +184,7 @@ def _show_page(call: Call, project: Project, qr_request: QrRequest, error: str |
     language = chosen_language(call, None)
     form_id = token_urlsafe(16)
     closed = _closed_reason(project, qr_request)
-    body = render(
-        call.site,
+    body = call.site.render(
         "qr.html",
         page=None,
         say=language.say,

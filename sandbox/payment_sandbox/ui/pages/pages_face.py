@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.ui.pages.language import LANGUAGE_NAMES
 from payment_sandbox.ui.pages.payer_page import LANGUAGE_COOKIE, chosen_language
-from payment_sandbox.ui.templates import render
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser
@@ -38,7 +37,7 @@ PAGE_METADATA: Final[Mapping[str, Any]] = {
 }
 FORM_FACTS: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
 
-pages = FactsBlueprint("pages")
+pages = FactsBlueprint("pages", __name__)
 
 
 def refuse_foreign_posts(call: Call) -> None:
@@ -72,8 +71,7 @@ def answer_error(call: Call, error: Exception) -> Response:
         return answer
     language = chosen_language(call, None)
     kind = "nothing" if answer.status_code == 404 else "refused"
-    body = render(
-        call.site,
+    body = call.site.render(
         "refused.html",
         say=language.say,
         language=language,

@@ -39,7 +39,7 @@ def refuse_unknown_keys(call: Call) -> None:
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
-control = FactsBlueprint("control", "/control")
+control = FactsBlueprint("control", __name__, url_prefix="/control")
 MIDDLEWARES: Final = (
     Middleware(let_others_run),
     Middleware(refuse_cross_site),

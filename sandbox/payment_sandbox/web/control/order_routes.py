@@ -3,7 +3,7 @@
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp

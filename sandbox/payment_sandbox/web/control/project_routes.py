@@ -4,7 +4,7 @@ import json
 from hmac import compare_digest
 from typing import Any, Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations import move_clock as clocks
@@ -36,7 +36,7 @@ from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
 
-projects = FactsBlueprint("projects", "/control")
+projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
 
 def require_control_token(call: Call) -> None:

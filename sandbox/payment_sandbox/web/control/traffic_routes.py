@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.forms import read

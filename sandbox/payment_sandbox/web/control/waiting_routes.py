@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from flask import Response
 from marshmallow import validate
-from werkzeug import Response
 
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Flag, Number
@@ -30,7 +30,7 @@ from payment_sandbox.web.routes import FactsBlueprint, route
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
 
-watching = FactsBlueprint("watching", "/control")
+watching = FactsBlueprint("watching", __name__, url_prefix="/control")
 WATCHING: Final = Face(
     watching,
     (

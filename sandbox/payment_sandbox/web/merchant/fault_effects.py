@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from typing import Any, ClassVar, Generic, TypeVar
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.scenarios.effects import (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from werkzeug import Response
+from flask import Response
 
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
@@ -32,7 +32,7 @@ REFUSED_STATUS_MIN: Final = 400
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
-api = FactsBlueprint("api", "/v1")
+api = FactsBlueprint("api", __name__, url_prefix="/v1")
 
 
 def admit_call(call: Call) -> Response | None:
