@@ -23,7 +23,7 @@ from payment_sandbox.testing.clients.in_process import (
     secure_url,
 )
 from payment_sandbox.testing.environments import Pairs
-from payment_sandbox.web.page_urls import is_stream
+from payment_sandbox.web.answers.page_urls import is_stream
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
