@@ -1,15 +1,12 @@
 """What holds in an engine after any calls, and what the reads of its API do not show."""
 
 import itertools
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
-from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.web.answers.order_tables import amount_details
 from tests.model.answers import ServiceAnswer
@@ -23,8 +20,6 @@ class CheckedCaller(SessionCaller):
     def __init__(self, sandbox: PaymentSandbox) -> None:
         super().__init__(sandbox.session, sandbox.base_url)
         self._project = project_of(sandbox)
-        self._epoch: Epoch | None = None
-        self._finished: set[int] = set()
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
@@ -36,7 +31,6 @@ class CheckedCaller(SessionCaller):
             assert self._state() == before, answer.summary
         for order in self._orders():
             check_order(order)
-        self._check_agenda()
         return answer
 
     def _orders(self) -> list[Order]:
@@ -49,18 +43,6 @@ class CheckedCaller(SessionCaller):
         agenda = [(due.at, due.sequence) for due in epoch.timeline]
         orders = {order.id: (order, order.version) for order in self._orders()}
         return orders, agenda, deliveries, epoch.state, epoch.timeline.now
-
-    def _check_agenda(self) -> None:
-        """Assert that a finished item never applies again, so that the agenda may drop it."""
-        epoch = self._project.epoch
-        if epoch is not self._epoch:
-            self._epoch, self._finished = epoch, set()
-            epoch.cleanup_length = sys.maxsize  # keep finished items, to check that they do not apply
-        for due in epoch.timeline:
-            if handler_of(due.item).is_over(epoch, due.item, due.at):
-                self._finished.add(due.sequence)
-            if due.sequence in self._finished:
-                assert not handler_of(due.item).applies(epoch, due.item, due.at), due.item.label
 
 
 def check_order(order: Order) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
-from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.apply_steps import apply_steps
@@ -42,7 +42,7 @@ def act(
     order_id: str,
     action: Action,
     via: str = VIA_CONTROL,
-    details: Mapping[str, str] = EMPTY_MAPPING,
+    details: Mapping[str, str] = MappingProxyType({}),
 ) -> Order:
     """Perform an action on an order's newest attempt; ``via`` is its channel.
 

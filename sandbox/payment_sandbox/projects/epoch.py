@@ -4,10 +4,9 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.interning import SharedValues
 from payment_sandbox.kernel.timeline import DueItem, Timeline
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import AttemptDelivery, Command
@@ -29,8 +28,6 @@ from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import Configuration, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
-
-CLEANUP_LENGTH_MIN: Final = 1000
 
 
 class State(NamedTuple):
@@ -102,10 +99,6 @@ class Epoch:
         self.journal = Journal(events, is_stored=store.is_durable)
         store.share(self.journal)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number
-        self.finished_entries: list[int] = []  # sequence numbers to delete from the store
-        self.cleanup_length = CLEANUP_LENGTH_MIN  # the agenda length at which the next cleanup begins
-        self.checked_entries = 0  # the number of entries checked by the current cleanup
-        self.obsolete_entries: list[int] = []  # sequence numbers of obsolete entries
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
@@ -121,7 +114,6 @@ class Epoch:
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
-        self.shared = SharedValues()
 
     @property
     def is_advancing(self) -> bool:
