@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.kernel.interning import EMPTY_MAPPING
+from payment_sandbox.orders.transaction import EMPTY_MAPPING
 from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.sqlite import StateFile

@@ -57,7 +57,7 @@ def kib_per_order() -> float:
 
 def main() -> None:
     """Report memory, slowdown and stalls."""
-    report("KiB kept per stored order / 1.5 KiB", kib_per_order() / 1.5, "<= 1")
+    report("KiB kept per stored order / 3 KiB", kib_per_order() / 3, "<= 1")
     gc.collect()
     durations = creations(ORDERS)
     # without a warm-up of a hundred; medians of a thousand, so that a single stall does not count

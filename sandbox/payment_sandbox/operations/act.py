@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.apply_steps import apply_steps
@@ -27,7 +26,7 @@ from payment_sandbox.orders.refusals import (
     Violation,
 )
 from payment_sandbox.orders.statuses import OrderStatus, Trigger
-from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.transaction import EMPTY_MAPPING, Transaction
 from payment_sandbox.projects.caller import NO_CALLER
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO

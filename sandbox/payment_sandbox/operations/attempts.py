@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import Capabilities
@@ -11,7 +10,7 @@ from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.transaction import EMPTY_MAPPING, Transaction
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.model import Subject
@@ -81,7 +80,7 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
     ``requested`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
     ``capture_mode`` and ``payment_method_details``.
     """
-    name = edit.epoch.shared.share(requested["payment_method"])
+    name = requested["payment_method"]
     identifier = edit.settings.method(name)
     assert identifier is not None, "the request must be checked"
     capabilities = METHODS_BY_NAME[identifier].capabilities
@@ -99,8 +98,6 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
         capture_mode=requested.get("capture_mode", capabilities.default_capture_mode),
         asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities))
         or EMPTY_MAPPING,
-        details=EMPTY_MAPPING,
-        plan=EMPTY_MAPPING,
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now

@@ -44,18 +44,18 @@ def create_order(
 
 
 def _build_order(edit: Edit, data: Mapping[str, Any]) -> Order:
-    methods, shared = data.get("payment_methods"), edit.epoch.shared
+    methods = data.get("payment_methods")
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=data["amount"],
-        currency=shared.share(data["currency"]),
+        currency=data["currency"],
         created=edit.now,
         modified=edit.now,
-        client=shared.share_object(data["client"]),
+        client=data["client"],
         is_test=edit.settings.is_test,
-        order_lines=order_lines_of(shared.share(data["order_lines"])) if "order_lines" in data else (),
+        order_lines=order_lines_of(data.get("order_lines", ())),
         payment_methods=tuple(methods) if methods is not None else None,
-        sent={shared.share(name): shared.share(data[name]) for name in data if name not in INTERPRETED_KEYS},
+        sent={name: value for name, value in data.items() if name not in INTERPRETED_KEYS},
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from payment_sandbox.forms.order_fields import SENT_FIELDS
-from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHODS_BY_NAME, REFUND
 from payment_sandbox.operations.attempts import decide_outcome
@@ -80,9 +79,6 @@ def _build_refund(
         expiration_period=period,
         expires_at=Period.parse(period).after(edit.now),
         brand=paid.brand,
-        asked=EMPTY_MAPPING,
-        details=EMPTY_MAPPING,
-        plan=EMPTY_MAPPING,
         credit_debit="debit",
     )
     copied = [field.name for field in SENT_FIELDS if field.is_refunded]

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.interning import SharedValues
 from payment_sandbox.kernel.timeline import DueItem, Timeline
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import AttemptDelivery, Command
@@ -121,7 +120,6 @@ class Epoch:
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
-        self.shared = SharedValues()
 
     @property
     def is_advancing(self) -> bool:
