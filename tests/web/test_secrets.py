@@ -20,32 +20,6 @@ from tests.web.test_canaries import CanaryClient, canary_client
 
 __all__ = ["canary_client"]
 
-CODES: Final = (
-    ("application/x-www-form-urlencoded", f"number=1&cvc={CODE}&x=1"),
-    ("application/x-www-form-urlencoded", f"card%5Bcvc%5D={CODE}"),
-    ("application/xml", f"<card cvv2='{CODE}'/>"),
-    ("text/plain", f"cvv: {CODE}"),
-    ("application/json", f'{{"cvc": "{CODE}"'),
-    ("application/json", f"{{cvc: {CODE}}}"),
-    ("application/json", json.dumps({"cvv": int(CODE)})),
-    ("application/json", json.dumps({"cvc": {"a": {"b": CODE}}})),
-    ("application/json", json.dumps({"securityCode": [CODE]})),
-    ("application/json", json.dumps({"verification_value": {"value": CODE}})),
-    ("application/json", json.dumps({"extra": json.dumps({"cvc": CODE})})),
-    ("application/json", json.dumps({"extra": json.dumps(json.dumps({"cvc": CODE}))})),
-    ("application/json", json.dumps({"description": f"cvc={CODE}"})),
-)
-
-
-@pytest.mark.rule("CTL-29", "A42")
-def test_a_code_is_in_no_output(canary_client: CanaryClient) -> None:
-    """No answer and no record has a CVC, whatever the format of the body and the name of its field."""
-    for content_type, body in CODES:
-        headers = {"Content-Type": content_type}
-        canary_client.send(body, "POST", "/v1/orders/", data=body.encode(), headers=headers)
-    canary_client.search_everywhere(repeated=False)
-    assert canary_client.leaks == []
-
 
 @pytest.mark.rule("CTL-29", "A42")
 def test_the_answer_of_a_receiver_is_masked(canary_client: CanaryClient, shop: Shop) -> None:
