@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any, Final
 
 import pytest
@@ -36,8 +35,7 @@ def test_the_answer_of_a_receiver_is_masked(canary_client: CanaryClient, shop: S
 @pytest.mark.rule("CTL-29")
 def test_the_address_of_a_pending_webhook_is_masked(watched: Sandbox, shop: Shop) -> None:
     """The response to an advance masks the address of a pending webhook, which is called unmasked."""
-    answered = Event()
-    shop.answer = lambda received: 200 if answered.wait(3) else 500
+    _, answered = shop.hold()
     watched.settings(webhook_url=f"{shop.url}?key={watched.key}&number={NUMBER}")
     watched.place(by("bank-transfer"))
     advanced = watched.post("/control/clock/advance/", {"by": "PT1H", "timeout": 0.3})
