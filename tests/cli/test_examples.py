@@ -91,7 +91,7 @@ def test_the_example_works(
 @pytest.mark.parametrize(
     "name",
     [
-        "health", "clock", "clock run", "clock freeze", "orders", "order", "pay", "trigger paid", "webhooks",
+        "health", "clock", "clock --rate 2", "clock --freeze", "orders", "order", "pay", "trigger paid", "webhooks",
         "redeliver last", "agenda", "journal", "review", "wait --idle", "scenario", "faults", "settings",
         "projects", "projects create", "projects delete --yes", "reset",
     ],
@@ -106,7 +106,7 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
     ("words", "expected"),
     [
         ("ordrs", "did you mean 'orders'?"),
-        ("clock frezze", "did you mean 'freeze'?"),
+        ("projects crate", "did you mean 'create'?"),
         ("zzz", "the commands are: "),
         ("trigger piad", "did you mean 'paid'?"),
         ("trigger zzz", "see trigger --list"),
@@ -126,7 +126,7 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
         ("redeliver zzz", "no order begins with 'zzz'"),
         ("clock --by PT5M --to 2027-01-01", "give one of: "),
         ("clock --by yesterday", "400: by "),
-        ("clock run --rate -1", "400: rate "),
+        ("clock --rate -1", "400: rate "),
         ("wait", "give --order with --status, --webhook, or --idle"),
         ("replay no-such.json", "no-such.json"),
         ("listen", "Example: payment-sandbox listen --forward-to"),
@@ -143,7 +143,7 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
         ("act nothing customer pay", "no order begins with 'nothing'"),
         ("act last shop pay", "shop"),
         ("clock --to 2001-01-01T00:00:00Z", "is in the past"),
-        ("clock --key no-such-key freeze", "no project has this API key"),
+        ("clock --key no-such-key --freeze", "no project has this API key"),
         ("scenario no-such", "not a known scenario"),
         ("health http://127.0.0.1:9", "no sandbox answers at http://127.0.0.1:9"),
         ("listen --key wrong --forward-to http://127.0.0.1:9/", "401: no project has this API key"),

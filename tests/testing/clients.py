@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ LONG_SECONDS: Final = 20
 
 
 class Sent(NamedTuple):
-    """A request; with ``through``, the client uses the project's session, pool or transport."""
+    """A request; with ``through``, the client uses the project's session, transport or interception."""
 
     method: str
     url: str
@@ -73,11 +74,12 @@ def by_async_httpx(sent: Sent) -> Answer:
 
 def by_urllib3(sent: Sent) -> Answer:
     """Send a request with urllib3."""
-    pool = sent.through.pool_manager if sent.through is not None else urllib3.PoolManager()
     limits = urllib3.Timeout(connect=LONG_SECONDS, read=sent.read_seconds)
-    answer = pool.request(
-        sent.method, sent.url, body=sent.data, headers=sent.headers, timeout=limits, retries=False
-    )
+    through = sent.through
+    with nullcontext() if through is None else through.intercept(through.base_url):
+        answer = urllib3.PoolManager().request(
+            sent.method, sent.url, body=sent.data, headers=sent.headers, timeout=limits, retries=False
+        )
     return answer.status, answer.data
 
 
@@ -119,6 +121,6 @@ CLIENTS: Final[dict[str, Client]] = {
     "urllib3": by_urllib3,
     "requests": by_requests,
 }
-"""The clients that can also use a project's session, pool or transport."""
+"""The clients that can also use a project's session, transport or interception."""
 
 ALL_CLIENTS: Final = {**CLIENTS, "http.client": by_http_client, "urllib.request": by_urllib_request}

@@ -13,8 +13,6 @@ import requests
 import urllib3
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
-from payment_sandbox.testing.clients.memory_socket import MemorySocket
-from payment_sandbox.testing.clients.with_urllib3 import LocalTarget
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, place, shop_that
@@ -106,13 +104,13 @@ def test_other_servers_are_reached_over_sockets(
 
 
 def test_the_same_code_with_a_running_server() -> None:
-    """With a running server, the same clients work over sockets."""
+    """With a running server, the session and the transport work over sockets; nothing is intercepted."""
     own = PaymentSandboxServer()
     running = PaymentSandboxServer(own.base_url)
     with running.project() as project:
-        for client in CLIENTS.values():
+        for name in ("requests", "httpx", "httpx2", "async httpx"):
             sent = Sent("POST", f"{project.base_url}/v1/orders/", project.api_key, ORDER, through=project)
-            assert client(sent)[0] == 201
+            assert CLIENTS[name](sent)[0] == 201
         settings = project.client.call("GET", "/control/project/")["settings"]
         assert settings["expires_after"] == "P1D", "if the tests are killed"
         with pytest.raises(RuntimeError, match="unset SANDBOX_URL"):
@@ -130,14 +128,15 @@ def test_bodies_in_chunks_and_streams(payment_sandbox: PaymentSandbox, orders: s
         yield raw[7:]
 
     headers = {**JSON, **urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")}
-    pool = payment_sandbox.pool_manager
-    assert pool.request("POST", orders, body=pieces(), headers=headers).status == 201
+    events_url = f"{payment_sandbox.base_url}/control/events/"
+    with payment_sandbox.intercept(payment_sandbox.base_url):
+        assert urllib3.request("POST", orders, body=pieces(), headers=headers).status == 201
+        with pytest.raises(urllib3.exceptions.ProtocolError, match="needs a socket"):
+            urllib3.request("GET", events_url, headers=headers, retries=False)
     with httpx.Client(transport=payment_sandbox.httpx_transport, headers=headers) as client:
         assert client.post(orders, content=pieces()).status_code == 201
-        with client.stream("GET", f"{payment_sandbox.base_url}/control/events/") as events:
+        with client.stream("GET", events_url) as events:
             assert next(events.iter_lines()).startswith(("id", ":", "retry"))
-    with pytest.raises(urllib3.exceptions.ProtocolError, match="needs a socket"):
-        pool.request("GET", f"{payment_sandbox.base_url}/control/events/", headers=headers, retries=False)
 
 
 def test_urllib3_retries_as_it_does_over_sockets(payment_sandbox: PaymentSandbox, orders: str) -> None:
@@ -146,21 +145,17 @@ def test_urllib3_retries_as_it_does_over_sockets(payment_sandbox: PaymentSandbox
     retries = urllib3.Retry(3, status_forcelist=[503], backoff_factor=0)
     order_id = place(payment_sandbox)
     payment_sandbox.client.faults([{"when": {"nth": 1}, "then": {"status": 503}}])
-    answer = payment_sandbox.pool_manager.request(
-        "GET", f"{orders}{order_id}/", headers=headers, retries=retries
-    )
+    with payment_sandbox.intercept(payment_sandbox.base_url):
+        answer = urllib3.request("GET", f"{orders}{order_id}/", headers=headers, retries=retries)
     assert answer.status == 200
     assert [entry["status"] for entry in payment_sandbox.client.journal(method="GET")][-2:] == [503, 200]
 
 
 def test_heads_and_empty_answers(payment_sandbox: PaymentSandbox) -> None:
     """A HEAD request and an error of ``http.client`` are answered correctly."""
-    server = payment_sandbox.server.in_process
-    assert server is not None
+    payment_sandbox.intercept("http://sandbox.test")
     for method, path, status in (("HEAD", "/health/", 200), ("GET", "/nothing/", 404)):
         connection = HTTPConnection("sandbox.test")
-        memory_socket: Any = MemorySocket(LocalTarget(server))
-        connection.sock = memory_socket
         connection.request(method, path)
         answer = connection.getresponse()
         assert answer.status == status

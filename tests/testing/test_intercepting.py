@@ -304,7 +304,8 @@ def test_all_that_needs_none(payment_sandbox, shop):
     auth = (payment_sandbox.api_key, "")
     assert httpx.Client(transport=payment_sandbox.httpx_transport).get(url, auth=auth).status_code == 200
     headers = urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")
-    assert payment_sandbox.pool_manager.request("GET", url, headers=headers).status == 200
+    with payment_sandbox.intercept(payment_sandbox.base_url):
+        assert urllib3.request("GET", url, headers=headers).status == 200
     page = payment_sandbox.session.get(f"http://{order['transactions'][0]['payment_url']}")
     assert page.status_code == 200
     assert payment_sandbox.review() == []

@@ -11,7 +11,7 @@ from weakref import ref
 
 import click
 
-from payment_sandbox.cli.options import Write, to_standard_output, write_text
+from payment_sandbox.cli.options import Write, short_time, to_standard_output, write_text
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.projects.events import Event
@@ -111,7 +111,7 @@ class LineWriter:
             f"order {data['order_id']}",
         ]
         if data["next_at"] is not None:
-            parts.append(f"attempt {data['number']}, the next one at {_short_time(data['next_at'])}")
+            parts.append(f"attempt {data['number']}, the next one at {short_time(data['next_at'])}")
         elif data["state"] == "failed":
             parts.append(f"attempt {data['number']} was the last one")
         failed = error or (status or 0) >= FAILURE_STATUS
@@ -141,7 +141,7 @@ def _create_line(
 ) -> ActivityLine:
     name = project.settings.name
     label = "" if name == FIRST_PROJECT_NAME else f"[{name or project.project_id[:8]}] "
-    text = f"{_short_time(data['at'])}  {label}{text}"
+    text = f"{short_time(data['at'])}  {label}{text}"
     return ActivityLine(kind, text, data, colour, project.project_id)
 
 
@@ -163,10 +163,6 @@ def _request_notes(data: Mapping[str, Any]) -> Iterator[str]:
     if data["unknown"]:
         yield f"ignored: {', '.join(data['unknown'])}"
     yield from (f"warning: {warning}" for warning in data["warnings"])
-
-
-def _short_time(moment: str) -> str:
-    return moment[:19].replace("T", " ")
 
 
 def format_refusal(refused: RefusedRequest) -> ActivityLine:

@@ -15,6 +15,7 @@ from shutil import which
 from textwrap import wrap
 from typing import Any, Final, ParamSpec
 
+from payment_sandbox.cli.remote.order_commands import overview_lines
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.project_review import review
@@ -166,7 +167,10 @@ class SandboxTools:
         else:
             fields: dict[str, Any] = {"transactions": [{"payment_method": method}]} if method else {}
             overview = trigger(self._client, what, amount=amount, **fields)
-        return f"{_describe_state(overview)}\nNext: explain_order(order_id='{overview['order']['id']}')"
+        return f"{self._describe_state(overview)}\nNext: explain_order(order_id='{overview['order']['id']}')"
+
+    def _describe_state(self, overview: OrderOverview) -> str:
+        return "\n".join(overview_lines(overview, self._client.base_url))
 
     def _ensure_method(self, order_id: str, method: str) -> str:
         """Choose a payment method as the customer of a hosted page, unless one is chosen."""
@@ -200,7 +204,7 @@ class SandboxTools:
         order_id: an id, or last for the newest order. part: a part of a long answer.
         """
         known = self._order_id(order_id)
-        text = f"{_describe_state(self._client.overview(known))}\n\n{self._client.report(known)}"
+        text = f"{self._describe_state(self._client.overview(known))}\n\n{self._client.report(known)}"
         return select_part(text, part, f"explain_order(order_id='{known}', part={{}})")
 
     @name_next_step("start()")
@@ -308,22 +312,6 @@ class SandboxTools:
         elif self._sandbox is not None:
             with suppress(Exception):  # the server may have stopped
                 self._sandbox.delete_project()
-
-
-def _describe_state(overview: OrderOverview) -> str:
-    order = overview["order"]
-    lines = [f"order {order['id']} is {order['status']}: {order['amount']} cents"]
-    lines += [f"  {attempt['payment_method']} is {attempt['status']}" for attempt in order["transactions"]]
-    actions: Mapping[str, Any] = overview["actions"]
-    possible = {actor: [_action_name(each) for each in names] for actor, names in actions.items() if names}
-    lines += [f"  possible for the {actor}: {', '.join(names)}" for actor, names in possible.items()]
-    lines += [f"  due {due['at']}: {due['label']}" for due in overview["agenda"]]
-    lines += [f"  page: {page}" for page in overview["pages"]]
-    return "\n".join(lines)
-
-
-def _action_name(action: Any) -> str:
-    return str(action["action"] if isinstance(action, Mapping) else action)
 
 
 def unknown_argument(tool: str, arguments: Iterable[str]) -> str | None:

@@ -38,6 +38,11 @@ def fail(*sentences: str) -> NoReturn:
     sys.exit(2)
 
 
+def short_time(moment: str) -> str:
+    """Format a time, always UTC, without fractions or an offset."""
+    return moment[:19].replace("T", " ")
+
+
 PORT_DEFAULT: Final = 8080
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
@@ -113,7 +118,7 @@ SENTENCE_LENGTH_MAX: Final = 500
 
 
 class Group(click.Group):
-    """A group of commands; its own options, such as those of ``clock``, work without a command, too."""
+    """A group of commands; its own options work without a command, too."""
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with whole sentences, on as many lines as needed."""

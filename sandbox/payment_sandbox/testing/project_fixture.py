@@ -31,12 +31,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import freezegun
-    from urllib3 import PoolManager
 
     from payment_sandbox.client import project_review
     from payment_sandbox.projects.project import Project
     from payment_sandbox.testing import loops
-    from payment_sandbox.testing.clients import with_httpx, with_urllib3
+    from payment_sandbox.testing.clients import with_httpx
     from payment_sandbox.testing.clients.intercepting import Route
     from payment_sandbox.testing.shops import browser, receiving
 else:
@@ -44,7 +43,6 @@ else:
     project_review = lazy("payment_sandbox.client.project_review")
     loops = lazy("payment_sandbox.testing.loops")
     with_httpx = lazy("payment_sandbox.testing.clients.with_httpx")
-    with_urllib3 = lazy("payment_sandbox.testing.clients.with_urllib3")
     browser = lazy("payment_sandbox.testing.shops.browser")
     receiving = lazy("payment_sandbox.testing.shops.receiving")
 
@@ -242,11 +240,6 @@ class PaymentSandbox(ShopInProcess):
         """A transport for ``Client`` and ``AsyncClient`` in httpx and httpx2, without sockets."""
         return with_httpx.HttpxTransport(self.server.in_process)
 
-    @cached_property
-    def pool_manager(self) -> "PoolManager":
-        """A ``urllib3.PoolManager`` whose requests to the sandbox need no sockets."""
-        return with_urllib3.pool_manager(self.server.in_process)
-
     def intercept(self, *provider_urls: str, key: str | None = None) -> "AbstractContextManager[object]":
         """Redirect requests for these addresses to the sandbox, until the project or a ``with`` block ends.
 
@@ -375,8 +368,6 @@ class PaymentSandbox(ShopInProcess):
         self.session.close()
         if "httpx_transport" in self.__dict__:  # created on first use
             self.httpx_transport.close()
-        if "pool_manager" in self.__dict__:
-            self.pool_manager.clear()
 
 
 class AsyncPaymentSandbox:

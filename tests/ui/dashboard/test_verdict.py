@@ -71,10 +71,10 @@ def test_equal_retries_are_one_row(watched: Sandbox, shop: Shop) -> None:
     watched.settle()
     watched.advance("PT25M")
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in page.text
+    assert "attempts 3 to 10 like these, until 12:18:00" in page.text
     picture = page.answer.text.partition('id="picture"')[2].partition('data-testid="story"')[0]
-    assert picture.count("webhook, attempt") == 1
-    assert "attempts 2 to 10, every 2 min, until 12:18: all 500" in picture
+    assert picture.count("webhook, attempt") == 2
+    assert "attempts 3 to 10 like these, until 12:18:00" in picture
     assert page.ids["told"].count("webhook, attempt") == 10
 
 

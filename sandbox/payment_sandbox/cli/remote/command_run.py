@@ -311,11 +311,6 @@ def format_value(value: object) -> str:
     return make_printable(value) if isinstance(value, str) else json.dumps(value)
 
 
-def short_time(moment: str) -> str:
-    """Format a time, always UTC, without fractions or an offset."""
-    return moment[:19].replace("T", " ")
-
-
 def format_amount(item: Mapping[str, Any]) -> str:
     """Format an amount with its currency."""
     whole, cents = divmod(int(item["amount"]), 100)

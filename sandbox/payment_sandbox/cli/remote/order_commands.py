@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from payment_sandbox.cli.options import NumberOption, fail, say
+from payment_sandbox.cli.options import NumberOption, fail, say, short_time
 from payment_sandbox.cli.remote.command_run import (
     NEWEST,
     CommandRun,
@@ -15,7 +15,6 @@ from payment_sandbox.cli.remote.command_run import (
     order_ids,
     parse_value,
     remote,
-    short_time,
     split_assignments,
 )
 from payment_sandbox.loading import lazy
@@ -71,17 +70,23 @@ def order(call: CommandRun, order: str) -> None:
             for item in shown["timeline"]
         ]
         history = format_table(rows, ("at", "who", "what", "detail"), "no history")
-        return "\n".join([*_overview_lines(call, shown), "", history])
+        return "\n".join([*_lines_with_webhooks(call, shown), "", history])
 
     call.show({**overview, "timeline": timeline}, readable)
 
 
-def _overview_lines(call: CommandRun, overview: "OrderOverview") -> Iterator[str]:
+def _lines_with_webhooks(call: CommandRun, overview: "OrderOverview") -> Iterator[str]:
+    yield from overview_lines(overview, call.sandbox.base_url)
+    yield from _webhook_lines(call, overview["webhooks"])
+
+
+def overview_lines(overview: "OrderOverview", base_url: str) -> Iterator[str]:
+    """Yield the state of an order, its pages, possible actions, pending events and refunds."""
     order = overview["order"]
     yield f"order {order['id']} is {order['status']}: {format_amount(order)}"
     for attempt in order["transactions"]:
         yield f"  {attempt['payment_method']} is {attempt['status']}"
-    yield from (f"  page: {_page_url(call, page)}" for page in overview["pages"])
+    yield from (f"  page: {_page_url(page, base_url)}" for page in overview["pages"])
     for actor, actions in overview["actions"].items():
         names = [item["action"] if isinstance(item, dict) else item for item in cast("list[Any]", actions)]
         if names:
@@ -89,7 +94,6 @@ def _overview_lines(call: CommandRun, overview: "OrderOverview") -> Iterator[str
     yield from (f"  due {short_time(item['at'])}: {item['label']}" for item in overview["agenda"])
     for refund in overview["refunds"]:
         yield f"  refund {refund['id']} is {refund['status']}: {format_amount(refund)}"
-    yield from _webhook_lines(call, overview["webhooks"])
 
 
 def _webhook_lines(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
@@ -140,15 +144,15 @@ def pay(
     call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
-def _page_url(call: CommandRun, page: str) -> str:
+def _page_url(page: str, base_url: str) -> str:
     """Return the address of a page, with the scheme of the server."""
-    return page if "://" in page else f"{call.sandbox.base_url.partition(':')[0]}://{page}"
+    return page if "://" in page else f"{base_url.partition(':')[0]}://{page}"
 
 
 def _open_page(call: CommandRun, pages: list[str]) -> None:
     if not pages:
         fail("the order has no payment page, or the page has closed")
-    address = _page_url(call, pages[-1])
+    address = _page_url(pages[-1], call.sandbox.base_url)
     say(address)
     webbrowser.open(address)
 
@@ -182,7 +186,7 @@ def trigger(
     except triggers.TriggerImpossible as impossible:
         fail(str(impossible))
     _warn_about_ignored_fields(call, overview["order"]["id"], body)
-    call.show(overview, lambda answer: "\n".join(_overview_lines(call, answer)))
+    call.show(overview, lambda answer: "\n".join(_lines_with_webhooks(call, answer)))
 
 
 def _warn_about_ignored_fields(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:

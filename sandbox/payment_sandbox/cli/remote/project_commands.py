@@ -186,7 +186,7 @@ def reset(call: CommandRun) -> None:
     call.show(call.sandbox.reset(), lambda answer: f"project {answer['project_id']} has been reset")
 
 
-@group("clock", example="clock --by PT30M")
+@remote("clock", example="clock --by PT30M")
 @click.option("--by", help="Advance by a period, such as PT30M.")
 @click.option("--to", help="Advance to a time.")
 @click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event or until idle.")
@@ -206,21 +206,6 @@ def clock(call: CommandRun, freeze: bool, rate: float | None, **aim: str | None)
         call.sandbox.clock.freeze()
     elif rate is not None:
         call.sandbox.clock.run(rate)
-    call.show(call.sandbox.clock.read(), _format_clock)
-
-
-@remote("freeze", example="clock freeze", parent=clock)
-def freeze(call: CommandRun) -> None:
-    """Freeze the clock: time passes only when you advance it."""
-    call.sandbox.clock.freeze()
-    call.show(call.sandbox.clock.read(), _format_clock)
-
-
-@remote("run", example="clock run --rate 3600", parent=clock)
-@click.option("--rate", default=1.0, show_default=True, type=float, help="Sandbox seconds per real second.")
-def run(call: CommandRun, rate: float) -> None:
-    """Run the clock."""
-    call.sandbox.clock.run(rate)
     call.show(call.sandbox.clock.read(), _format_clock)
 
 

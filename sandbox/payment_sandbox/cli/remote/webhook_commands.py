@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from payment_sandbox.cli.options import fail, print_once, say, trust_of_option
-from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, order_ids, remote, short_time
+from payment_sandbox.cli.options import fail, print_once, say, short_time, trust_of_option
+from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, order_ids, remote
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
 

@@ -177,7 +177,7 @@ def failing_variation(
 
 
 def _compared_steps(timeline_entries: Sequence[TimelineEntry]) -> list[ComparedStep]:
-    shown = fold(timeline_entries)
+    shown = list(fold(timeline_entries))
     begun = {
         timeline_entry.id
         for timeline_entry in shown
