@@ -77,11 +77,11 @@ fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measured in the same run
 	$(BIN)/python -m tests.bench
 
-attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results
-	$(BIN)/python -m tests.attack
+attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k soak"
+	ATTACK=full $(BIN)/pytest tests/attack -m prove -s -p no:randomly $(ARGS)
 
-rehearse: .venv/develop.stamp  ## Seed 32 bugs in the worked example, and check that a rehearsal finds each
-	$(BIN)/python -m tests.rehearsal.planting
+rehearse: .venv/develop.stamp  ## Search a shop for seeded bugs by rehearsals, and right shops for false alarms
+	$(BIN)/python -m tests.rehearsal.searching
 
 docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files
 	$(BIN)/python -m tests.documentation

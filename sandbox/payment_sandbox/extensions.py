@@ -5,11 +5,15 @@ distribution to install for a missing extension.
 """
 
 import sys
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import LOADING, lazy
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = lazy("importlib.metadata")
 
 COMMANDS_GROUP: Final = "payment_sandbox.commands"
 DATABASES_GROUP: Final = "payment_sandbox.databases"
@@ -48,9 +52,9 @@ def missing_library(error: ModuleNotFoundError) -> NotInstalled:
     return NotInstalled(f"this feature (the library {error.name} is missing)", SERVER_EXTRA)
 
 
-def installed_entry_points(group: str) -> dict[str, EntryPoint]:
+def installed_entry_points(group: str) -> "dict[str, metadata.EntryPoint]":
     """Return the entry points of a group by name."""
-    return {entry.name: entry for entry in entry_points(group=group)}
+    return {entry.name: entry for entry in metadata.entry_points(group=group)}
 
 
 def load(group: str, name: str, distribution: str, feature: str) -> Any:

@@ -11,13 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
-from statistics import median, quantiles
+from statistics import quantiles
 from threading import Event, Semaphore, Thread
 from time import perf_counter
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.attack import Report
+from tests.attack import limit_time, scaled
 from tests.attack.server_process import ServerProcess
 from tests.support.driver import by
 
@@ -74,13 +74,13 @@ class Waits(NamedTuple):
 
 
 @contextmanager
-def probing(server: ServerProcess, report: Report, label: str = "") -> Iterator[None]:
+def probing(server: ServerProcess, label: str) -> Iterator[None]:
     """Make all kinds of calls for another project during the block, and report their durations."""
     with server.project(name="bystander", clock="frozen") as project:
         order = project.order(by("bank-transfer"))
         project_id = project.expect("GET", "/control/project/")["project_id"]
     target = (server.url, project.key, project_id, str(order["id"]))
-    rounds = report.size.count(ROUNDS_AT_REST, 8)
+    rounds = scaled(ROUNDS_AT_REST, 8)
     measure(*target, _wait_for_rounds(rounds // 4))  # warm up: load what the first use loads
     at_rest = measure(*target, _wait_for_rounds(rounds))
     process = subprocess.Popen(
@@ -95,24 +95,18 @@ def probing(server: ServerProcess, report: Report, label: str = "") -> Iterator[
         yield
     finally:
         printed, _ = process.communicate("\n", timeout=60)
-    _report(report, f"{label}: " if label else "", at_rest, Waits(**json.loads(printed)))
+    waits = Waits(**json.loads(printed))
+    assert not waits.failures, f"{label}: another project is not answered: {waits.failures}"
+    for name, figure, maximum, unit in figures(at_rest, waits):
+        limit_time(f"{label}: {name}", figure, maximum, unit)
 
 
-def _report(report: Report, prefix: str, at_rest: Waits, waits: Waits) -> None:
+def figures(at_rest: Waits, waits: Waits) -> Iterator[tuple[str, float, float, str]]:
+    """Yield what is limited: a name, the figure, its maximum and its unit."""
     longest, kind = waits.longest
-    report.limit_time(f"{prefix}longest wait of another project ({kind})", longest, WAIT_MS_MAX, "ms")
+    yield f"longest wait of another project ({kind})", longest, WAIT_MS_MAX, "ms"
     ratio = waits.percentile(READ) / max(REST_MS_MIN, at_rest.percentile(READ))
-    name = f"{prefix}99th percentile of its reads / at rest ({at_rest.percentile(READ):.1f} ms)"
-    report.limit_time(name, ratio, RATIO_MAX)
-    medians = {
-        kind: median(durations) / median(at_rest.durations_ms[kind])
-        for kind, durations in waits.durations_ms.items()
-    }
-    slowest = max(medians, key=lambda kind: medians[kind])
-    report.note(
-        f"{prefix}its slowest kind of call / at rest, in the median", f"{slowest} {medians[slowest]:.2f}"
-    )
-    report.expect(f"{prefix}another project is answered", not waits.failures, waits.failures)
+    yield f"99th percentile of its reads / at rest ({at_rest.percentile(READ):.1f} ms)", ratio, RATIO_MAX, ""
 
 
 def measure(

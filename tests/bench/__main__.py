@@ -1,21 +1,16 @@
-"""Runs all benchmarks, or the named ones: ``python -m tests.bench http state``."""
+"""Runs all benchmarks, or the named ones: ``python -m tests.bench http memory``."""
 
 import sys
 
-from tests.bench import clock, http, memory, merchants, peers, save_ratios, startup, state
+from tests.bench import http, memory, merchants, peers, startup
 
 ALL = {
     "startup": startup.main,
     "http": http.main,
     "peers": peers.main,
-    "clock": clock.main,
     "memory": memory.main,
-    "state": state.main,
     "merchants": merchants.main,
 }
 
-names = [name for name in sys.argv[1:] if name != "--keep"]
-for name in names or ALL:
+for name in sys.argv[1:] or ALL:
     ALL[name]()
-if "--keep" in sys.argv:
-    save_ratios()

@@ -3,8 +3,7 @@
 import json
 
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.projects.project import Project
-from payment_sandbox.serving.app import SandboxApp, make_app
+from payment_sandbox.serving.app import make_app
 from payment_sandbox.web.answers.responses import serialize_order
 from tests.support.projects import made_registry
 
@@ -19,16 +18,10 @@ ORDER = {
 BODY = json.dumps(ORDER).encode()
 
 
-def fresh_project() -> tuple[Project, SandboxApp]:
-    """Return a project with a frozen clock, and the application that serves it."""
+def _answer() -> bytes:
     registry = made_registry(seed=1, clock="frozen@2026-03-01T00:00:00Z")
     project, _ = registry.create({}, api_key="sandbox-key")
-    return project, make_app(registry, public_url="http://127.0.0.1:8080")
-
-
-def _answer() -> bytes:
-    project, app = fresh_project()
-    with app.html.app_context():
+    with make_app(registry, public_url="http://127.0.0.1:8080").html.app_context():
         order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
         return serialize_order(project, order)[1]
 

@@ -30,11 +30,9 @@ def post_constant(call: Call) -> Response:
 
 
 def main() -> None:
-    """Serve until standard input ends; the first argument may name a state file or database."""
-    state = sys.argv[1] if len(sys.argv) > 1 else None
+    """Serve until standard input ends."""
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)  # as `serve` does
-    server = make_server(clock="frozen", seed=1, freeze_memory=True, state=state)
-
+    server = make_server(clock="frozen", seed=1, freeze_memory=True)
     server.app.html.add(Face(constant, (), answer_for))
     gc.freeze()
     server.start()

@@ -38,6 +38,7 @@ def all_commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tup
             yield from all_commands(command, (*path, name))
 
 
+commands.add_remote_commands()
 COMMANDS = dict(all_commands(commands))
 
 

@@ -101,6 +101,7 @@ def parameters(command: click.Command) -> Iterator[str]:
 def test_every_command_and_option_is_mentioned() -> None:
     """The page of the command line mentions each command and option."""
     text = read_source("reference")
+    commands.add_remote_commands()
     assert [name for name in commands.commands if f"`{name}" not in text and f"## {name}" not in text] == []
     assert [name for name in sorted(set(parameters(commands))) if f"`{name}" not in text] == []
 

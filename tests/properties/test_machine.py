@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -25,7 +24,6 @@ from payment_sandbox.operations.act import act, act_on_attempt
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
@@ -92,7 +90,6 @@ class Books(RuleBasedStateMachine):
     def create_project(self, mode: str, authorized_status: str) -> Any:
         """Create a project with an order and a shop with a variable response."""
         self.answer = 200
-        self.finished: set[int] = set()
         self.courier = Courier(send=self.send)
         self.project = made_project(
             datetime(2028, 1, 31, 12, tzinfo=UTC),
@@ -282,17 +279,6 @@ class Books(RuleBasedStateMachine):
         assert all(len(each.attempts) <= ATTEMPTS_MAX for each in self.project.epoch.store.deliveries())
         assert self.project.epoch.timeline.now >= self.last_now
         self.last_now = self.project.epoch.timeline.now
-
-    @invariant()
-    def finished_items_stay_finished(self) -> None:
-        """A finished agenda item never applies again, so the agenda may drop it."""
-        epoch = self.project.epoch
-        epoch.cleanup_length = sys.maxsize  # keep finished items, to check that they do not apply
-        for due in epoch.timeline:
-            if handler_of(due.item).is_over(epoch, due.item, due.at):
-                self.finished.add(due.sequence)
-            if due.sequence in self.finished:
-                assert not handler_of(due.item).applies(epoch, due.item, due.at), due.item.label
 
     def teardown(self) -> None:
         """Stop the courier's thread."""

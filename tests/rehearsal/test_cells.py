@@ -1,33 +1,22 @@
-"""Each variation finds its mistake in a small shop, and passes in the correct shop."""
+"""Each variation finds its mistake in a small shop, and passes in the correct shop; findings reproduce."""
 
-import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from tests.rehearsal.cells_suite import CASES, Case
-from tests.support.suites import WITHOUT
-
-SUITE = Path(__file__).parent / "cells_suite.py"
+from tests.rehearsal.cells_suite import CASES, READS_ONCE, Case
+from tests.rehearsal.running import UNWATCHED, assert_reproduced, copy_cells, copy_sock_shop, run_suite
 
 
 @pytest.fixture(scope="module")
-def findings() -> dict[str, list[dict[str, Any]]]:
+def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """The findings of each case, by its test id."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copyfile(SUITE, folder / "test_shop.py")
-        report = f"--payment-rehearse-report={folder / 'report.json'}"
-        command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, report]
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
-        assert "no step for" not in result.stdout, result.stdout[-3000:]
-        tests = json.loads((folder / "report.json").read_text())["tests"]
-    return {test["test"].partition("[")[2].rstrip("]"): test["findings"] for test in tests}
+    folder = tmp_path_factory.mktemp("cells")
+    copy_cells(folder)
+    result = run_suite(folder)
+    assert "no step for" not in result.text, result.text[-3000:]
+    return {test["test"].partition("[")[2].rstrip("]"): test["findings"] for test in result.tests}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.flow} {case.variation}")
@@ -38,3 +27,27 @@ def test_a_variation_finds_its_mistake_only(case: Case, findings: dict[str, list
         wrong = findings[f"{case.flow}-{case.variation}-{case.mistake}"]
         sentences = [each["sentence"] for each in wrong if each["variation"] == case.variation]
         assert any(case.effect in sentence for sentence in sentences), wrong
+
+
+def test_the_sock_shop_survives(tmp_path: Path) -> None:
+    """The sock shop has no findings within a small budget; ``make rehearse`` has a larger one."""
+    copy_sock_shop(tmp_path)
+    result = run_suite(tmp_path, "--payment-rehearse", "--payment-rehearse-budget=4s", "-k", UNWATCHED)
+    assert (result.code, result.findings) == (0, []), result.text[-3000:]
+
+
+@pytest.mark.prove
+def test_a_search_changes_a_job_after_the_test(tmp_path: Path) -> None:
+    """A variation of a later job is continued, although the run is a duplicate until then."""
+    copy_cells(tmp_path)
+    options = ("--payment-rehearse", "--payment-rehearse-budget=60s", "-k", READS_ONCE.replace(" ", " and "))
+    result = run_suite(tmp_path, *options, SEARCH="1")
+    assert [each["variation"] for each in result.findings] == ["webhook:2:lost+read:2:unavailable"]
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_findings_of_each_variation_reproduce(tmp_path: Path) -> None:
+    """The finding of each small shop reproduces, although its test's marker selects a variation, too."""
+    copy_cells(tmp_path)
+    assert_reproduced(run_suite(tmp_path, "-k", "not right").findings, tmp_path)

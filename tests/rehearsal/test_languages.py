@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.rehearsal.test_commands import assert_reproduced
+from tests.rehearsal.running import assert_reproduced
 from tests.support.documentation import environment
 from tests.support.languages import INSTALL
 from tests.support.tools import require

@@ -14,7 +14,7 @@ from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.ui.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsing import create_progress
-from tests.rehearsal.test_commands import assert_reproduced
+from tests.rehearsal.running import assert_reproduced
 from tests.support.suites import suite
 
 BOOKS = """
@@ -168,8 +168,7 @@ def test_a_finding_fails_the_test_and_can_be_reproduced(tmp_path: Path) -> None:
     assert f">>> {sentence.partition(': ')[0]}" in finding["timeline"].splitlines()
     row = f"  a mail was sent twice | {sentence.partition(': ')[0]} | {finding['again']}"
     assert row in output.splitlines(), "the summary has a row for the finding"
-    reproduced = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:1:together")
-    assert (reproduced.returncode, sentence in reproduced.stdout) == (1, True)
+    assert_reproduced([finding], tmp_path)
     other = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:1:twice")
     assert other.returncode == 0, other.stdout[-2000:]
 
@@ -262,7 +261,7 @@ def test_single_tests_can_be_marked(tmp_path: Path) -> None:
 def test_workers_share_the_tests(tmp_path: Path) -> None:
     """One report contains the findings of all workers."""
     tests = BOOKS + A_SALE + A_SALE.replace("test_a_sale", "test_another")
-    result = suite(tmp_path, tests, "-n2", "--payment-rehearse-budget=3s", *WITH_REPORT)
+    result = suite(tmp_path, tests, "-n2", "--payment-rehearse-only=webhook:1:together", *WITH_REPORT)
     assert "2 tests rehearsed" in result.stdout, result.stdout[-2000:]
     findings = [test["findings"] for test in json.loads((tmp_path / "all.json").read_text())["tests"]]
     assert [[each["effect"] for each in own] for own in findings] == [["a mail was sent twice"]] * 2

@@ -13,7 +13,7 @@ from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.ui.docs.library import read_source
 from pytest_payment_sandbox.hanging import RunWatchdog
 from pytest_payment_sandbox.rehearsal.leaks import leaks_in_storage
-from tests.rehearsal.planting import run_suite
+from tests.rehearsal.running import run_suite
 from tests.rehearsal.test_rehearsing import rehearse_suite
 from tests.rehearsal.test_suites import SUITE, rehearse
 from tests.support.blocks import blocks

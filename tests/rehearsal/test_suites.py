@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.rehearsal.test_commands import assert_reproduced
+from tests.rehearsal.running import assert_reproduced
 
 SUITE = """
 import json

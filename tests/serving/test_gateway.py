@@ -15,9 +15,9 @@ from werkzeug import Request
 from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.serving.http import HttpServer
+from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.call import Call, ClientConnection, Placement
-from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
 
 WAITING = 2
 

@@ -16,8 +16,8 @@ import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.gateway import HEAD_BYTES_MAX
+from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
 from tests.support.canaries import canaries, shown
 from tests.support.servers import make_server
 

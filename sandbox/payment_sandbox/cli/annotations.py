@@ -2,17 +2,12 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
-from payment_sandbox.loading import lazy
+from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.version import __version__
-
-if TYPE_CHECKING:
-    from payment_sandbox.fidelity import ledger
-else:
-    ledger = lazy("payment_sandbox.fidelity.ledger")
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -81,6 +76,6 @@ def _sarif_report(annotations: Sequence[Annotation], tool: str) -> dict[str, Any
 
 
 def _rule_descriptions(annotations: Iterable[Annotation]) -> Iterable[dict[str, Any]]:
-    texts = ledger.rule_texts()
+    texts = rule_texts()
     for name in dict.fromkeys(each.id for each in annotations):
         yield {"id": name, "shortDescription": {"text": texts.get(name, name.replace("-", " "))}}

@@ -11,7 +11,6 @@ from click.shell_completion import get_completion_class
 
 from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
-from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.extensions import (
     COMMAND_DISTRIBUTIONS,
@@ -27,10 +26,12 @@ from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
+    from payment_sandbox.cli import remote
     from payment_sandbox.operations import choose_scenario, review_scenario
     from payment_sandbox.serving import server
     from payment_sandbox.ui.docs import library
 else:
+    remote = lazy("payment_sandbox.cli.remote")
     choose_scenario = lazy("payment_sandbox.operations.choose_scenario")
     review_scenario = lazy("payment_sandbox.operations.review_scenario")
     server = lazy("payment_sandbox.serving.server")
@@ -45,10 +46,13 @@ class Program(Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names of all installed commands."""
+        self.add_remote_commands()
         return sorted({*super().list_commands(context), *installed_entry_points(COMMANDS_GROUP)})
 
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; if its distribution is missing, fail with the command to install it."""
+        if cmd_name not in self.commands:
+            self.add_remote_commands()
         if (
             command := super().get_command(context, cmd_name)
         ) is not None or cmd_name not in COMMAND_DISTRIBUTIONS:
@@ -60,6 +64,11 @@ class Program(Group):
         except NotInstalled as missing:
             raise click.ClickException(str(missing)) from missing
         return loaded
+
+    def add_remote_commands(self) -> None:
+        """Add the commands for a running server; ``serve`` starts without loading them."""
+        for command in remote.COMMANDS:
+            self.add_command(command)
 
 
 @click.group(cls=Program, invoke_without_command=True)
@@ -120,8 +129,8 @@ def completion(shell: str) -> None:
     say(*source.split("\n"))
 
 
-for _command in (serve, mcp, *COMMANDS):
-    commands.add_command(_command)
+commands.add_command(serve)
+commands.add_command(mcp)
 
 
 def _usage_example(error: click.ClickException) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
@@ -26,7 +27,7 @@ from payment_sandbox.orders.refusals import (
     Violation,
 )
 from payment_sandbox.orders.statuses import OrderStatus, Trigger
-from payment_sandbox.orders.transaction import EMPTY_MAPPING, Transaction
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.caller import NO_CALLER
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO
@@ -41,7 +42,7 @@ def act(
     order_id: str,
     action: Action,
     via: str = VIA_CONTROL,
-    details: Mapping[str, str] = EMPTY_MAPPING,
+    details: Mapping[str, str] = MappingProxyType({}),
 ) -> Order:
     """Perform an action on an order's newest attempt; ``via`` is its channel.
 

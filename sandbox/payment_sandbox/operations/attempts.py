@@ -10,7 +10,7 @@ from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.transaction import EMPTY_MAPPING, Transaction
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.model import Subject
@@ -96,8 +96,7 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
         capture_mode=requested.get("capture_mode", capabilities.default_capture_mode),
-        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities))
-        or EMPTY_MAPPING,
+        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities)),
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now

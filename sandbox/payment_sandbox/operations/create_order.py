@@ -53,7 +53,7 @@ def _build_order(edit: Edit, data: Mapping[str, Any]) -> Order:
         modified=edit.now,
         client=data["client"],
         is_test=edit.settings.is_test,
-        order_lines=order_lines_of(data.get("order_lines", ())),
+        order_lines=order_lines_of(data["order_lines"]) if "order_lines" in data else (),
         payment_methods=tuple(methods) if methods is not None else None,
         sent={name: value for name, value in data.items() if name not in INTERPRETED_KEYS},
     )

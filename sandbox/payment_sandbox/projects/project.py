@@ -23,7 +23,7 @@ from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.projects.store import ChangeSet, Configuration, ServerSync, Storage
+from payment_sandbox.projects.store import ChangeSet, ServerSync, Storage
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
@@ -167,7 +167,8 @@ class Project:
         """
         with self._state_lock:
             if not is_due:
-                self._refuse_secrets(None, self.epoch.state)
+                initial = State.initial(Settings(), self.epoch.state.clock)
+                self._refuse_secrets(initial, self.epoch.state)
             self._commit_epoch(self.epoch, is_due=is_due)
 
     def adopt(self, epoch: Epoch) -> None:
@@ -241,9 +242,9 @@ class Project:
         self.relay.clear()
         return before
 
-    def _refuse_secrets(self, before: State | None, after: State) -> None:
-        """Refuse secrets in settings, scenario or faults, which are stored and shown unmasked."""
-        old, new = before.chosen if before is not None else Configuration({}, {}, {}), after.chosen
+    def _refuse_secrets(self, before: State, after: State) -> None:
+        """Refuse new secrets in settings, scenario or faults, which are stored and shown unmasked."""
+        old, new = before.chosen, after.chosen
         for name in vars(new):
             document = {
                 key: value

@@ -194,7 +194,7 @@ class Settings:
         default_factory=dict
     )  # settings from a newer server, which have no effect
 
-    @property
+    @cached_property
     def is_test(self) -> bool:
         """Whether payments are test payments."""
         return self.mode == TEST_MODE

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict
 
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.transaction import EMPTY_MAPPING
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
@@ -230,6 +229,6 @@ class ScenarioDecision(NamedTuple):
     def outcome(self) -> Mapping[str, Any]:
         """The outcome as plain data; empty if no rule matched, so that all actors wait."""
         if self.rule is None:
-            return EMPTY_MAPPING
+            return {}
         then = self.scenario.rules[self.rule].then
         return {key: then[key] for key in then if key in self.subject.outcome_keys}

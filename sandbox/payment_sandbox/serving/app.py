@@ -13,25 +13,25 @@ from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.web import control, merchant
-from payment_sandbox.web.answers.records import OpenApi
+from payment_sandbox.serving.placing import place
+from payment_sandbox.web import merchant
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import CONTROL_API, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
+from payment_sandbox.web.health import HEALTH_FACE
 from payment_sandbox.web.merchant import answer_unrouted
-from payment_sandbox.web.placing import place
-from payment_sandbox.web.routes import FactsBlueprint, ResolvedRoute, facts_of, route
+from payment_sandbox.web.routes import ResolvedRoute, facts_of
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
 
 if TYPE_CHECKING:
     from payment_sandbox.ui import dashboard, docs, pages
-    from payment_sandbox.web import openapi
+    from payment_sandbox.web import control
 else:
     dashboard = lazy("payment_sandbox.ui.dashboard")
     docs = lazy("payment_sandbox.ui.docs")
-    openapi = lazy("payment_sandbox.web.openapi")
     pages = lazy("payment_sandbox.ui.pages")
+    control = lazy("payment_sandbox.web.control")
 
 HEALTH_PATHS: Final = ("/health", "/metrics")
 
@@ -159,18 +159,6 @@ def answer_unrouted_call(call: Call) -> Response:
     return docs.show_unknown_path(call) or answer_for(call, error)
 
 
-description = FactsBlueprint("description", __name__)
-
-
-@route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
-def get_openapi(call: Call) -> Response:
-    """Get the OpenAPI 3.1 description of both APIs."""
-    return Response(openapi.openapi_text(call.site), mimetype="application/json")
-
-
-DESCRIPTION: Final = Face(description, (), answer_for)
-
-
 def load_dashboard() -> tuple[Face, ...]:
     """Load the face of the dashboard."""
     return (dashboard.FACE,)
@@ -178,7 +166,7 @@ def load_dashboard() -> tuple[Face, ...]:
 
 def load_pages() -> tuple[Face, ...]:
     """Load the HTML faces and the description, which API calls do not need."""
-    return (pages.FACE, docs.FACE, DESCRIPTION)
+    return (pages.FACE, docs.FACE, docs.DESCRIPTION)
 
 
 def make_app(
@@ -201,7 +189,7 @@ def make_app(
         (
             Mount((MERCHANT_API,), lambda: (merchant.FACE,)),
             Mount((CONTROL_API,), lambda: control.FACES),
-            Mount(HEALTH_PATHS, lambda: (control.HEALTH_FACE,)),
+            Mount(HEALTH_PATHS, lambda: (HEALTH_FACE,)),
             Mount(("",), lambda: (*load_pages(), *load_optional_faces())),
         )
     )

@@ -1,12 +1,11 @@
 """From the socket to the view: reads a request, runs its call in its turn, and sends the response.
 
-aiohttp parses a request and calls ``Gateway.answer``, which reads the body, lets ``web/placing.py`` decide
-where the call runs, runs it there, and sends the response: whole, in pieces, or as an event stream.
+aiohttp parses a request and calls ``Gateway.answer``, which reads the body, lets ``serving/placing.py``
+decide where the call runs, runs it there, and sends the response: whole, in pieces, or as an event stream.
 """
 
 from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -19,9 +18,9 @@ from payment_sandbox.serving.threads import Threads, run_on_thread
 from payment_sandbox.serving.turns import ThreadTurn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
+from payment_sandbox.web.answers.page_urls import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, Placement
-from payment_sandbox.web.page_urls import accepts_snapshot
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -91,12 +90,10 @@ class Gateway:
                 return await reply.send(refusal)
             if not http.body_exists:
                 return await self._answer(http, reply, BytesIO(), 0)
-            bytes_max = STATE_BYTES_MAX if accepts_snapshot(http.path) else BODY_BYTES_MAX
-            with self._reserve_memory(http.content_length, bytes_max) as has_room:
-                if not has_room:
-                    return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
-                body = BytesIO()
-                return await self._answer(http, reply, body, await _read(http, body, bytes_max))
+            if _may_be_large(http) and accepts_snapshot(http.path):
+                return await self._answer_snapshot(http, reply)
+            body = BytesIO()
+            return await self._answer(http, reply, body, await _read(http, body, BODY_BYTES_MAX))
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
         except ConnectionError:  # the client has disconnected, or the application cuts the connection
@@ -106,6 +103,18 @@ class Gateway:
             raise
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
+
+    async def _answer_snapshot(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+        """Answer a request with a large body, if there is memory for it."""
+        reserved = min(http.content_length or STATE_BYTES_MAX, STATE_BYTES_MAX)
+        self._snapshots_bytes += reserved
+        try:
+            if self._snapshots_bytes > self._limits.snapshots_bytes:
+                return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
+            body = BytesIO()
+            return await self._answer(http, reply, body, await _read(http, body, STATE_BYTES_MAX))
+        finally:
+            self._snapshots_bytes -= reserved
 
     async def _answer(
         self, http: web.BaseRequest, reply: Reply, body: BytesIO, length: int
@@ -188,15 +197,9 @@ class Gateway:
             else:  # a thread may still be producing a piece
                 producing.add_done_callback(lambda _: response.close())
 
-    @contextmanager
-    def _reserve_memory(self, length: int | None, bytes_max: int) -> Iterator[bool]:
-        """Reserve memory for a snapshot in the context; yield False if there is not enough."""
-        reserved = min(length or bytes_max, bytes_max) if bytes_max > BODY_BYTES_MAX else 0
-        self._snapshots_bytes += reserved
-        try:
-            yield reserved == 0 or self._snapshots_bytes <= self._limits.snapshots_bytes
-        finally:
-            self._snapshots_bytes -= reserved
+
+def _may_be_large(http: web.BaseRequest) -> bool:
+    return http.content_length is None or http.content_length > BODY_BYTES_MAX
 
 
 def _refuse(http: web.BaseRequest) -> Response | None:

@@ -16,6 +16,7 @@ from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import lazy
+from payment_sandbox.operations.review import review
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
@@ -328,7 +329,8 @@ class PaymentSandbox(ShopInProcess):
 
         ``review().assert_clean()`` fails and lists all mistakes.
         """
-        findings = project_review.review(self.client)
+        project = self._project
+        findings = review(project.epoch) if project is not None else project_review.review(self.client)
         return project_review.Review(
             each._replace(advice=self._name_delivery(each.advice)) for each in findings
         )

@@ -1,9 +1,9 @@
 """The sandbox over HTTP: the merchant API, the control API, and what all faces of the application share.
 
 Other packages may import ``answers.control``, ``answers.order_tables``, ``answers.overview``,
-``answers.qr_tables``, ``answers.records``, ``answers.reproductions``, ``answers.responses``,
-``answers.timeline_report``, ``answers.transaction_tables``, ``answers.verdict``, ``auth``, ``bodies``,
-``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``, ``event_stream``, ``faces``,
-``merchant``, ``merchant.explanation``, ``merchant.reading``, ``openapi``, ``page_urls``, ``placing``,
-``routes``, ``shared_forms``, ``site`` and ``statistics``.
+``answers.page_urls``, ``answers.qr_tables``, ``answers.records``, ``answers.reproductions``,
+``answers.responses``, ``answers.timeline_report``, ``answers.transaction_tables``, ``answers.verdict``,
+``auth``, ``bodies``, ``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``,
+``event_stream``, ``faces``, ``health``, ``merchant``, ``merchant.explanation``, ``merchant.reading``,
+``openapi``, ``routes``, ``shared_forms``, ``site`` and ``statistics``.
 """

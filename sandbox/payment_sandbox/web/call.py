@@ -1,6 +1,7 @@
 """A call: one request, from its placement on a thread or the event loop until its response is sent."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any, Final
@@ -9,6 +10,7 @@ from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 
 from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.caller import Caller
@@ -18,11 +20,13 @@ from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
+SAFE_METHODS: Final = ("GET", "HEAD")
 TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 COMMON_SHARE: Final = ""
 """The share that all calls without a loaded project use, because clients can invent any number of keys.
@@ -32,7 +36,7 @@ A project gets a share of its own once this server has loaded it.
 
 
 class Placement(Enum):
-    """Where a call runs; ``web/placing.py`` decides it."""
+    """Where a call runs; ``serving/placing.py`` decides it."""
 
     EVENT_LOOP = auto()
     THREAD = auto()
@@ -179,6 +183,15 @@ class Call(Caller):
         """
         if not self.connection.begin_waiting():
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
+
+    def catch_up(self) -> None:
+        """Run the due events of a running clock, if the call may wait.
+
+        Reads go on if the events cannot be stored now: they remain due, and the read shows the stored state.
+        """
+        if self.may_wait:
+            with suppress(*[NotStored] if self.request.method in SAFE_METHODS else []):
+                catch_up(self.project)
 
     def hold_webhooks(self) -> None:
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""

@@ -22,14 +22,13 @@ from payment_sandbox.web.answers.order_tables import ORDER, order_record
 from payment_sandbox.web.answers.qr_tables import QR, qr_record
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, json_line
-from payment_sandbox.web.call import Call
+from payment_sandbox.web.call import SAFE_METHODS, Call
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import Facts
 
 KEY_HEADER: Final = "Idempotency-Key"
 REPLAYED_HEADER: Final = "Idempotency-Replayed"
 KEY_LENGTH_MAX: Final = 255
-SAFE_METHODS: Final = ("GET", "HEAD")
 
 
 def replay_or_track(call: Call) -> Response | None:

@@ -11,20 +11,19 @@ import click
 from click.core import ParameterSource
 
 from payment_sandbox.cli.options import Group, fail, is_server_url, say
+from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
+from payment_sandbox.serving import sessions
 
 if TYPE_CHECKING:
     import requests
 
     from payment_sandbox.client import client as control_client
-    from payment_sandbox.client import errors
-    from payment_sandbox.serving import sessions, tls
+    from payment_sandbox.serving import tls
 else:
     requests = lazy("requests")
     control_client = lazy("payment_sandbox.client.client")
-    errors = lazy("payment_sandbox.client.errors")
-    sessions = lazy("payment_sandbox.serving.sessions")
     tls = lazy("payment_sandbox.serving.tls")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8080"
@@ -266,11 +265,11 @@ def report_errors(call: CommandRun) -> Iterator[None]:
     """Exit with the server's refusal, on one line or on one line per mistake in a file."""
     try:
         yield
-    except errors.SandboxError as refused:
+    except SandboxError as refused:
         fail(*_refusal_lines(refused, call.file))
 
 
-def _refusal_lines(refused: "errors.SandboxError", file: Path | None) -> list[str]:
+def _refusal_lines(refused: SandboxError, file: Path | None) -> list[str]:
     located = [violation for violation in refused.violations if violation.line is not None]
     if file is not None and located:
         return [violation.as_line_in(str(file)) for violation in located]
@@ -281,7 +280,7 @@ def _refusal_lines(refused: "errors.SandboxError", file: Path | None) -> list[st
     return [f"{refused.status}: {refused.value}{_refusal_advice(refused)}"]
 
 
-def _refusal_advice(refused: "errors.SandboxError") -> str:
+def _refusal_advice(refused: SandboxError) -> str:
     """Return the possible actions, or the command that shows the cause of the failure."""
     if refused.status in FAULT_STATUSES:
         return "; payment-sandbox faults and scenario show the cause"

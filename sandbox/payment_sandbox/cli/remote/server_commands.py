@@ -10,15 +10,15 @@ import click
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say, short_time
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
+from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
-    from payment_sandbox.client import errors, project_review
+    from payment_sandbox.client import project_review
     from payment_sandbox.client.client import Event
     from payment_sandbox.operations import review as judge
     from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
 else:
-    errors = lazy("payment_sandbox.client.errors")
     project_review = lazy("payment_sandbox.client.project_review")
     judge = lazy("payment_sandbox.operations.review")
 
@@ -77,7 +77,7 @@ def wait(
             idle=idle,
             timeout_seconds=timeout,
         )
-    except errors.SandboxError as refused:
+    except SandboxError as refused:
         if refused.status != TIMED_OUT:
             raise
         say(refused.value, to_stderr=True)

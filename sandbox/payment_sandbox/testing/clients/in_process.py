@@ -72,10 +72,11 @@ class _InProcessConnection(ClientConnection):
 
     silence_seconds = 0.0
 
-    def __init__(self, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
+    def __init__(self, path: str, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
         super().__init__()
-        self.caller = current_caller()
+        if path.startswith(MERCHANT_API_PREFIX):  # the journal records the callers of these calls only
+            self.caller = current_caller()
         self._shop_request = shop_request
         self._deliver = deliver
 
@@ -138,7 +139,7 @@ class InProcess:
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
-            line = _InProcessConnection(shop_request, self._deliver_held)
+            line = _InProcessConnection(path, shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.testing.clients.in_process import CutOff, ResponseTimeout, SandboxResponse, key_in
 from payment_sandbox.testing.environments import Pairs
-from payment_sandbox.web.page_urls import is_stream
+from payment_sandbox.web.answers.page_urls import is_stream
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -10,7 +10,7 @@ from payment_sandbox.testing.clients.in_process import CutOff, InProcess, Respon
 from payment_sandbox.testing.clients.memory_socket import Target
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.testing.shops.tracebacks import CALLING_FRAMES, stack_frames
-from payment_sandbox.web.page_urls import is_stream
+from payment_sandbox.web.answers.page_urls import is_stream
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
@@ -41,7 +41,7 @@ class HttpxTransport:
             self._async_sockets = self._async_sockets or library_of(request).AsyncHTTPTransport()
             return await self._async_sockets.handle_async_request(request)
         body = await request.aread()
-        token = CALLING_FRAMES.set(stack_frames())
+        token = CALLING_FRAMES.set(tuple(stack_frames()))
         try:
             return await run_blocking(answer_request, self._in_process, request, body)
         finally:

@@ -22,7 +22,7 @@ from payment_sandbox.testing.clients.in_process import (
     path_of,
     secure_url,
 )
-from payment_sandbox.web.page_urls import is_stream
+from payment_sandbox.web.answers.page_urls import is_stream
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server

@@ -1,10 +1,10 @@
 """Tells the calls of a test from the calls of its shop, by the code that makes them."""
 
 import os
-from collections.abc import Iterator
 from functools import cache
 from inspect import CO_COROUTINE
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, groupby
+from operator import itemgetter
 from pathlib import Path
 from types import CodeType
 from typing import Final
@@ -46,14 +46,17 @@ def current_caller() -> str:
     return SHOP if is_task and not own[-1].co_filename.endswith(SHARED_SETUP) else TEST
 
 
-def _callers() -> Iterator[CodeType]:
+def _callers() -> list[CodeType]:
     """Return the functions that make the call, innermost first; none if no runner called them directly."""
-    kinds = [(_kind_of(code.co_filename), code) for code, _ in stack_frames()]
-    calling = list(dropwhile(lambda each: each[0] in (CLIENT, SANDBOX), kinds))
-    direct = list(takewhile(lambda each: each[0] == USER, calling))
-    outer = [kind for kind, _ in calling[len(direct) :]]
-    if RUNNER in outer and not {USER, SANDBOX} & {*outer[: outer.index(RUNNER)]}:  # or in a handler
-        yield from (code for _, code in direct)
+    kinds = ((_kind_of(code.co_filename), code) for code, _ in stack_frames())
+    calling = dropwhile(lambda each: each[0] in (CLIENT, SANDBOX), kinds)
+    runs = groupby(calling, key=itemgetter(0))
+    innermost, direct = next(runs, (LIBRARY, ()))
+    if innermost != USER:
+        return []
+    callers = [code for _, code in direct]
+    outer = next((kind for kind, _ in runs if kind in (RUNNER, USER, SANDBOX)), USER)  # or in a handler
+    return callers if outer == RUNNER else []
 
 
 @cache

@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import chain
 from pathlib import Path
 from threading import get_ident
 from traceback import StackSummary, TracebackException, walk_stack
@@ -33,10 +34,10 @@ CALLING_FRAMES: Final[ContextVar[Frames]] = ContextVar("calling_frames", default
 """The frames of a coroutine whose call is answered on another thread."""
 
 
-def stack_frames() -> Frames:
+def stack_frames() -> Iterator[tuple[CodeType, int]]:
     """Return the frames on this thread, and the frames of the coroutine that made the current call."""
-    own = tuple((frame.f_code, number) for frame, number in walk_stack(sys._getframe(1)))
-    return own + CALLING_FRAMES.get()
+    own = ((frame.f_code, number) for frame, number in walk_stack(sys._getframe(1)))
+    return chain(own, CALLING_FRAMES.get())
 
 
 class RunningHandler:

@@ -36,6 +36,7 @@ from payment_sandbox.ui.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
+from payment_sandbox.web.answers.page_urls import accepts_snapshot, base_path
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
@@ -43,8 +44,6 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run, with_headers
-from payment_sandbox.web.page_urls import accepts_snapshot, base_path
-from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import FactsBlueprint, route
 
 ASSETS: Final = {
@@ -163,10 +162,10 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
         raise SignInRequired
     if call.request.method == "POST":
         _refuse_wrong_form(call, project_id)
-    if catches_up:
-        catch_up_call(call, project)
     call.project = project
     call.real_at = project.services.real.wall_now()
+    if catches_up:
+        call.catch_up()
     return project
 
 

@@ -43,13 +43,13 @@ from payment_sandbox.ui.pictures import (
     svg,
 )
 from payment_sandbox.web.answers.overview import order_overview, order_row
+from payment_sandbox.web.answers.page_urls import order_page_path
 from payment_sandbox.web.answers.reproductions import creation_of, reproduction
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.answers.timeline_report import request_record
 from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.page_urls import order_page_path
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 

@@ -40,10 +40,10 @@ from payment_sandbox.ui.dashboard.notices import Notice, with_notice
 from payment_sandbox.ui.dashboard.order_page import parse_cents
 from payment_sandbox.ui.dashboard.snippets import command
 from payment_sandbox.web.answers.overview import scenario_record
+from payment_sandbox.web.answers.page_urls import qr_page_path
 from payment_sandbox.web.answers.qr_tables import QrForm
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.page_urls import qr_page_path
 from payment_sandbox.web.routes import route
 
 SIMULATE_PATH: Final = f"{PROJECT_PATH}/simulate/"

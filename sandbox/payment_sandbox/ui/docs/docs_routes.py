@@ -23,6 +23,7 @@ from payment_sandbox.ui.docs.library import (
     read_source,
     title,
 )
+from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, without_keys
@@ -31,8 +32,10 @@ from payment_sandbox.web.routes import FactsBlueprint, route
 
 if TYPE_CHECKING:
     from payment_sandbox.ui.docs import rendering
+    from payment_sandbox.web import openapi
 else:
     rendering = lazy("payment_sandbox.ui.docs.rendering")
+    openapi = lazy("payment_sandbox.web.openapi")
 
 WORDS_LENGTH_MAX: Final = 200
 RESULTS_MAX: Final = 30
@@ -177,6 +180,17 @@ def show_error(call: Call, error: Exception) -> Response:
 
 
 FACE: Final = Face(docs, (with_headers(HEADERS),), show_error)
+
+description = FactsBlueprint("description", __name__)
+
+
+@route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
+def get_openapi(call: Call) -> Response:
+    """Get the OpenAPI 3.1 description of both APIs."""
+    return Response(openapi.openapi_text(call.site), mimetype="application/json")
+
+
+DESCRIPTION: Final = Face(description, (), answer_for)
 
 
 @route(docs, "GET", "/docs/", **PAGE_METADATA)

@@ -29,9 +29,9 @@ from payment_sandbox.ui.pages.payer_page import (
     chosen_language,
     find_project,
 )
+from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.page_urls import qr_page_url
 from payment_sandbox.web.routes import route
 
 if TYPE_CHECKING:

@@ -42,11 +42,11 @@ from payment_sandbox.ui.pages.payer_page import (
     return_to_shop,
     show,
 )
+from payment_sandbox.web.answers.page_urls import scan_url
 from payment_sandbox.web.answers.records import StateVersion
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.page_urls import scan_url
 from payment_sandbox.web.routes import route
 
 

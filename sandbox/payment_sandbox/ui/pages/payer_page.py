@@ -18,10 +18,9 @@ from payment_sandbox.projects.journal import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.pages import language
 from payment_sandbox.ui.pages.language import Language
+from payment_sandbox.web.answers.page_urls import base_path, dashboard_path
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.page_urls import base_path, dashboard_path
-from payment_sandbox.web.placing import catch_up_call
 
 LANGUAGE_COOKIE: Final = "payment_language"
 TOKEN_FIELD: Final = "token"
@@ -172,8 +171,8 @@ def find_project(call: Call, project_id: str) -> Project:
     project = call.site.registry.find_by_id(project_id)
     if project is None:
         raise Unknown("this page does not exist")
-    catch_up_call(call, project)
     call.project = project
+    call.catch_up()
     return project
 
 

@@ -15,7 +15,7 @@ from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TY
 from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web import page_urls
+from payment_sandbox.web.answers import page_urls
 from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, moment, number, text
 from payment_sandbox.web.answers.transaction_tables import (
     EVENT,

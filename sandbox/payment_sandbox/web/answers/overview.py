@@ -21,8 +21,8 @@ from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.order_tables import order_record
+from payment_sandbox.web.answers.page_urls import order_url, payment_url
 from payment_sandbox.web.answers.plain_records import Moment
-from payment_sandbox.web.page_urls import order_url, payment_url
 
 MERCHANT_ACTOR: Final = "merchant"
 IDS_SHOWN_MAX: Final = 100

@@ -1,6 +1,6 @@
-"""The types of values in records, and the merchant API's records without a table: currencies and errors."""
+"""The types of values in records, and the records that every server needs: health, currencies and errors."""
 
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from payment_sandbox.kernel.descriptions import Format
 from payment_sandbox.orders.refusals import Violation
@@ -10,6 +10,13 @@ Moment = Annotated[str, Format("date-time")]
 
 Strings = dict[str, str]
 Json = dict[str, Any]
+
+
+class Health(TypedDict):
+    """The health of the server: ``ok``, or ``draining`` while it shuts down."""
+
+    status: Literal["ok", "draining"]
+    version: str
 
 
 class MethodCurrencies(TypedDict):

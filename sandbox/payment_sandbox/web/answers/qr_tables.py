@@ -10,7 +10,7 @@ from payment_sandbox.forms import Cents, Choice, DateTime, Flag, Text, WebUrl, W
 from payment_sandbox.orders.amounts import CURRENCY, decimal_text
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web import page_urls
+from payment_sandbox.web.answers import page_urls
 from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, number, text
 
 ON_CREATE: Final = (CREATE,)

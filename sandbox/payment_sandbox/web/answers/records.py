@@ -19,6 +19,7 @@ from payment_sandbox.scenarios.model import Decision as Decision
 from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.scenarios.model import NearestRule as NearestRule
 from payment_sandbox.scenarios.model import TransactionDecision as TransactionDecision
+from payment_sandbox.web.answers.plain_records import Health as Health
 from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
 
 if TYPE_CHECKING:
@@ -31,13 +32,6 @@ else:
 
 Order = Json
 """An order or a refund; the tables in ``web.answers.order_tables`` define its fields."""
-
-
-class Health(TypedDict):
-    """The health of the server: ``ok``, or ``draining`` while it shuts down."""
-
-    status: Literal["ok", "draining"]
-    version: str
 
 
 class DeletedProjects(TypedDict):

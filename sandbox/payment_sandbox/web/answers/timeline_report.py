@@ -27,7 +27,7 @@ from payment_sandbox.web.answers.control import (
     journal_record,
     journal_summary,
 )
-from payment_sandbox.web.page_urls import is_same_path
+from payment_sandbox.web.answers.page_urls import is_same_path
 
 PAGE_PARAMETERS: Final = ("limit", "before", "summary")
 """The pagination parameters; without them, the response is the entire journal, including its other lists."""

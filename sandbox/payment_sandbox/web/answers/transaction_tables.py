@@ -12,7 +12,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web import page_urls
+from payment_sandbox.web.answers import page_urls
 from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, moment, number, text
 
 ON_CREATE: Final = (CREATE,)

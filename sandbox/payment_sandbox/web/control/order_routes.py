@@ -40,6 +40,7 @@ from payment_sandbox.web.answers.overview import (
     order_rows,
     scenario_record,
 )
+from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.answers.timeline_report import newest_page, report
 from payment_sandbox.web.bodies import document_body, json_body
@@ -53,8 +54,6 @@ from payment_sandbox.web.control.control_forms import (
     TimelineQuery,
 )
 from payment_sandbox.web.idempotency import replay_or_track
-from payment_sandbox.web.page_urls import qr_page_url
-from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import declare_list, route
 from payment_sandbox.web.shared_forms import ActForm
 
@@ -355,7 +354,7 @@ def delete_faults(call: Call) -> Response:
 def post_act(call: Call, order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT_FORM, json_body(call))
-    catch_up_call(call, call.project)
+    call.catch_up()
     if (first := replay_or_track(call)) is not None:
         return first
     call.hold_webhooks()
@@ -378,7 +377,7 @@ def post_act(call: Call, order_id: str) -> Response:
 def post_scan(call: Call, qr_id: str) -> Response:
     """Scan a QR code as a payer."""
     data = read(SCAN_FORM, json_body(call, empty_is={}))
-    catch_up_call(call, call.project)
+    call.catch_up()
     if (first := replay_or_track(call)) is not None:
         return first
     call.hold_webhooks()

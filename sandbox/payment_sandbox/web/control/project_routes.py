@@ -1,4 +1,4 @@
-"""Routes for the server as a whole, its projects and their clocks."""
+"""Routes for the projects of a server, and for their clocks."""
 
 import json
 from hmac import compare_digest
@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from flask import Response
 
-from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
-from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.forms import read
 from payment_sandbox.operations import move_clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
@@ -37,30 +35,8 @@ from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
-from payment_sandbox.web.statistics import Statistics
 
-health = FactsBlueprint("health", __name__)
 projects = FactsBlueprint("projects", __name__, url_prefix="/control")
-
-
-@route(health, "GET", "/health/", answers=records.Health, errors=())
-def get_health(call: Call) -> Response:
-    """Check that the server has started and is ready (CTL-05)."""
-    status = call.site.status()
-    return json_answer({"status": status, "version": __version__}, 200 if status == OK else 503)
-
-
-@route(health, "GET", "/metrics", media_type="text/plain", errors=(501,), slow=True)
-def get_metrics(call: Call) -> Response:
-    """Get the server's metrics since its start, in the text format of Prometheus."""
-    server_context = call.site.server_context
-    commit_count = server_context.shared.commit_count if server_context.shared is not None else 0
-    try:
-        metrics = load_extension(METRICS_GROUP, "prometheus", COMPANY_DISTRIBUTION, "/metrics")
-    except NotInstalled as missing:
-        raise RequestRefused(501, str(missing)) from None
-    text = metrics(server_context.statistics or Statistics(), call.site.registry, commit_count)
-    return Response(text, mimetype="text/plain")
 
 
 def require_control_token(call: Call) -> None:
@@ -73,7 +49,6 @@ def require_control_token(call: Call) -> None:
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
 
 
-HEALTH_FACE: Final = Face(health, (), answer_for)
 PROJECTS_FACE: Final = Face(
     projects,
     (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(refuse_unknown_keys)),

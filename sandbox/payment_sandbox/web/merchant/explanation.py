@@ -14,7 +14,6 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import error_override
 from payment_sandbox.web.answers.order_tables import FIELD_RULES
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.merchant.reading import add_note_headers
 
 EXPLAIN_HEADER: Final = "Sandbox-Explain"
 LENGTH_MAX: Final = 2000
@@ -25,7 +24,6 @@ RULE_BY_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET
 REQUIRED_RULES: Final = {"currency": "ORD-02", "amount": "ORD-04", "transactions.payment_method": "TRQ-01"}
 MALFORMED_RULE: Final = "SET-08"
 UNKNOWN_KEY_RULE: Final = "SET-13"
-REFUSED_STATUS_MIN: Final = 400
 
 
 def require_own_rules(rules: Mapping[str, str]) -> None:
@@ -54,14 +52,6 @@ def _mentions(text: str, *paths: str) -> bool:
 
 
 require_own_rules(FIELD_RULES)
-
-
-def explain_call(call: Call, response: Response) -> Response:
-    """Name ignored keys, and explain a refusal."""
-    add_note_headers(call, response)
-    if response.status_code >= REFUSED_STATUS_MIN:
-        explain(call, response, call.owner)
-    return response
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:

@@ -181,7 +181,7 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
 
 def begin_fault(call: Call) -> Response | None:
     """Begin the configured fault of a call, or the fault chosen by a rehearsal."""
-    if call.is_from_test:
+    if call.is_from_test or not call.may_wait:
         return None
     rehearsed = _rehearsed_fault(call)
     fault = _configured_fault(call) or rehearsed
@@ -221,7 +221,7 @@ def _rehearse_response(call: Call, response: Response, rehearsal: Rehearsal) -> 
 def _rehearsed_fault(call: Call) -> Fault | None:
     """Count a step of the rehearsal, which may choose a fault, or webhooks before the response."""
     rehearsal = call.project.epoch.rehearsal
-    if rehearsal is NO_REHEARSAL or not call.may_wait:
+    if rehearsal is NO_REHEARSAL:
         return None
     call.begin_waiting()  # before the step is counted
     fault = rehearsal.call(call.request.method, call.request.path)
@@ -234,7 +234,7 @@ def _configured_fault(call: Call) -> Fault | None:
     """Find the configured fault of this call, and count the call."""
     project, request = call.project, call.request
     state = project.epoch.state
-    if not call.may_wait or (not state.faults.faults and not state.scenario_faults.faults):
+    if not state.faults.faults and not state.scenario_faults.faults:
         return None
     with project.edit() as edit:
         own, changed = edit.state.faults.match(request.method, request.path, edit.now)

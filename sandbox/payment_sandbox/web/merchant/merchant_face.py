@@ -21,14 +21,14 @@ from payment_sandbox.web.error_answers import answer_for, refusal_answer, report
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware, release_webhooks
 from payment_sandbox.web.idempotency import replay_or_track
-from payment_sandbox.web.merchant.explanation import explain, explain_call
+from payment_sandbox.web.merchant.explanation import explain
 from payment_sandbox.web.merchant.fault_effects import begin_fault, end_fault
-from payment_sandbox.web.merchant.reading import note_unknown_query
-from payment_sandbox.web.placing import catch_up_call
+from payment_sandbox.web.merchant.reading import add_note_headers, note_unknown_query
 from payment_sandbox.web.routes import FactsBlueprint
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
+REFUSED_STATUS_MIN: Final = 400
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
@@ -43,7 +43,7 @@ def admit_call(call: Call) -> Response | None:
     try:
         refuse_foreign_host(call)
         require_project(call)
-        catch_up_call(call, call.project)
+        call.catch_up()
     except Exception as error:
         return _explain_refusal(call, answer_for(call, error), call.owner)
     project = call.project
@@ -71,6 +71,14 @@ def journal_call(call: Call, response: Response) -> Response:
     if not call.is_from_test:
         is_reset = call.project.epoch is not call.first_epoch  # the drawn id may belong to another record
         add_entry(call, call.project, response, None if is_reset else call.cause)
+    return response
+
+
+def explain_call(call: Call, response: Response) -> Response:
+    """Name ignored keys, and explain a refusal."""
+    add_note_headers(call, response)
+    if response.status_code >= REFUSED_STATUS_MIN:
+        explain(call, response, call.owner)
     return response
 
 

@@ -9,10 +9,10 @@ from contextlib import closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import pytest
 from werkzeug.test import Client
 
 from payment_sandbox.methods import METHOD_NAMES
@@ -23,7 +23,7 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.ui.dashboard.frame import VIEW_TITLES
 from payment_sandbox.web.call import ClientConnection
-from tests.attack import Report
+from tests.attack import note, scaled
 from tests.attack.changes import differences, mutate
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
 from tests.support.servers import make_server
@@ -87,14 +87,11 @@ class _Shop:
         return None
 
 
-def attack(report: Report) -> None:
-    """Try thousands of changed documents of each kind."""
-    random_source = random.Random(SEED)
-    with make_server(clock="frozen", seed=3) as server:
-        snapshot = _busy_snapshot(Caller(server))
-        _restore_snapshots(report, random_source, server, snapshot)
-        _activate_scenarios(report, random_source, server)
-    _open_state_files(report, random_source, snapshot)
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A separate server, with the same ids in each run."""
+    with make_server(clock="frozen", seed=3) as separate_server:
+        yield separate_server
 
 
 def _busy_snapshot(caller: Caller) -> Any:
@@ -136,9 +133,11 @@ def _busy_snapshot(caller: Caller) -> Any:
     return caller.call("GET", "/control/state/")
 
 
-def _restore_snapshots(report: Report, random_source: random.Random, server: Server, snapshot: Any) -> None:
-    """Restore snapshots with null for each value, and with random changes."""
-    count, accepted = report.size.count(6000, 120), 0
+@pytest.mark.timeout(3600)
+def test_a_changed_snapshot_is_refused_or_works(server: Server) -> None:
+    """Snapshots with null for each value, and with random changes, are refused, or the project works completely."""
+    random_source, snapshot = random.Random(SEED), _busy_snapshot(Caller(server))
+    count, accepted = scaled(6000, 120), 0
     without_a_value = (with_null(snapshot, path) for path in value_paths(snapshot))
     for mutated in chain(without_a_value, (mutate(snapshot, random_source) for _ in range(count))):
         orders, key = server.registry.create({"clock": "frozen"})
@@ -147,13 +146,10 @@ def _restore_snapshots(report: Report, random_source: random.Random, server: Ser
         if caller.status == 200:
             accepted += 1
             _exercise(caller)
-        report.expect(
-            "a snapshot is refused or works",
-            not caller.failures,
-            _describe_failure(caller, snapshot, mutated),
-        )
+        changes = list(differences(snapshot, mutated))[:5] if caller.failures else []
+        assert not caller.failures, f"{caller.failures[:3]} after {changes}"
         server.registry.delete(orders)
-    report.note("changed snapshots, restored snapshots", f"{count}, {accepted}")
+    note("changed snapshots, restored snapshots", f"{count}, {accepted}")
 
 
 def value_paths(value: Any, path: ValuePath = ()) -> Iterator[ValuePath]:
@@ -175,10 +171,6 @@ def with_null(document: Any, path: ValuePath) -> Any:
     copy: Any = dict(document) if isinstance(document, dict) else list(document)
     copy[path[0]] = with_null(document[path[0]], path[1:])
     return copy
-
-
-def _describe_failure(caller: Caller, before: Any, after: Any) -> str:
-    return f"{caller.failures[:3]} after {list(differences(before, after))[:5]}" if caller.failures else ""
 
 
 def _exercise(caller: Caller) -> None:
@@ -209,12 +201,14 @@ def _exercise(caller: Caller) -> None:
     caller.call("GET", "/control/state/")
 
 
-def _activate_scenarios(report: Report, random_source: random.Random, server: Server) -> None:
-    caller = Caller(server)
+@pytest.mark.timeout(3600)
+def test_a_changed_scenario_is_refused_or_works(server: Server) -> None:
+    """Ready scenarios with random changes are refused, or decide an order."""
+    random_source, caller = random.Random(SEED), Caller(server)
     scenarios = [
         server.registry.catalogue.find(name).document for name in server.registry.catalogue.scenarios
     ]
-    count, accepted = report.size.count(6000, 200), 0
+    count, accepted = scaled(6000, 200), 0
     for _ in range(count):
         scenario = mutate(random_source.choice(scenarios), random_source)
         if any(word in json.dumps(scenario) for word in ("hang", "latency")):
@@ -230,37 +224,35 @@ def _activate_scenarios(report: Report, random_source: random.Random, server: Se
             caller.call("POST", "/control/clock/advance/", {"by": "PT1H", **LIMITS})
             caller.call("POST", "/control/reset/")
     caller.call("DELETE", "/control/scenario/")
-    report.note("changed scenarios, activated scenarios", f"{count}, {accepted}")
-    report.expect("a scenario is refused or works", not caller.failures, caller.failures[:5])
+    note("changed scenarios, activated scenarios", f"{count}, {accepted}")
+    assert not caller.failures, caller.failures[:5]
 
 
 def _order(random_source: random.Random) -> Any:
     return {**ORDER, "transactions": [by(random_source.choice(METHOD_NAMES))]}
 
 
-def _open_state_files(report: Report, random_source: random.Random, snapshot: Any) -> None:
-    """Open state files with changed values or changed bytes."""
-    count, accepted = report.size.count(1500, 40), 0
-    with TemporaryDirectory() as folder:
-        original, state = Path(folder) / "original.db", Path(folder) / "state.db"
-        with make_server(state=original, clock="frozen") as server:
-            Caller(server).call("PUT", "/control/state/", snapshot)
-        for number in range(count):
-            for old_file in Path(folder).glob("state.db*"):
-                old_file.unlink()
-            shutil.copyfile(original, state)
-            (_corrupt_rows if number % 2 else _corrupt_bytes)(state, random_source)
-            try:
-                with make_server(state=state, clock="frozen") as server:
-                    accepted += 1
-                    caller = Caller(server)
-                    _exercise(caller)
-                    report.expect(
-                        "a state file is refused or works", not caller.failures, caller.failures[:5]
-                    )
-            except StateRefused as refusal:
-                report.expect("a refusal is one line", "\n" not in str(refusal), refusal)
-    report.note("changed state files, accepted state files", f"{count}, {accepted}")
+@pytest.mark.timeout(3600)
+def test_a_changed_state_file_is_refused_or_works(tmp_path: Path) -> None:
+    """State files with changed values or bytes are refused in one line, or the project works completely."""
+    random_source, count, refusals = random.Random(SEED), scaled(1500, 40), list[str]()
+    original, state = tmp_path / "original.db", tmp_path / "state.db"
+    with make_server(state=original, clock="frozen", seed=3) as server:
+        _busy_snapshot(Caller(server))
+    for number in range(count):
+        for old_file in tmp_path.glob("state.db*"):
+            old_file.unlink()
+        shutil.copyfile(original, state)
+        (_corrupt_rows if number % 2 else _corrupt_bytes)(state, random_source)
+        try:
+            with make_server(state=state, clock="frozen") as server:
+                caller = Caller(server)
+                _exercise(caller)
+                assert not caller.failures, caller.failures[:5]
+        except StateRefused as refusal:
+            refusals.append(str(refusal))
+    assert not any("\n" in refusal for refusal in refusals), refusals
+    note("changed state files, refused state files", f"{count}, {len(refusals)}")
 
 
 def _corrupt_rows(path: Path, random_source: random.Random) -> None:

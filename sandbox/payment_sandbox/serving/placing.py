@@ -7,20 +7,16 @@ the length of the body decide. Projects take turns at each of these places. The 
 the event loop after its call.
 """
 
-from contextlib import suppress
 from typing import Final
 
-from payment_sandbox.operations.agenda import clean_up_agenda, must_catch_up
-from payment_sandbox.operations.move_clock import catch_up
+from payment_sandbox.operations.agenda import must_catch_up
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import digest
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
-from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.call import Call, Placement
 from payment_sandbox.web.error_bodies import APIS
-from payment_sandbox.web.idempotency import SAFE_METHODS
 
 EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop
 THREAD_BYTES_MAX: Final = 1 << 16
@@ -66,18 +62,7 @@ def _may_wait(project: Project | None) -> bool:
     return (
         epoch.store.is_durable
         or epoch.rehearsal is not NO_REHEARSAL
-        or project.settings.webhook_timing == BEFORE_RESPONSE
+        or epoch.state.settings.webhook_timing == BEFORE_RESPONSE
         or bool(epoch.state.faults.faults or epoch.state.scenario_faults.faults)
         or must_catch_up(project)
     )
-
-
-def catch_up_call(call: Call, project: Project) -> None:
-    """Run due agenda entries of a running clock before the call, and tidy the agenda.
-
-    Reads go on if the entries cannot be stored now: they remain due, and the read shows the stored state.
-    """
-    if call.may_wait:
-        with suppress(*[NotStored] if call.request.method in SAFE_METHODS else []):
-            catch_up(project)
-    clean_up_agenda(project, project.epoch)

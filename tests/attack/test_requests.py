@@ -5,9 +5,10 @@ import random  # noqa: TID251 (seeded: every run is the same)
 from typing import Any, Final
 from urllib.parse import quote
 
+import pytest
 import requests
 
-from tests.attack import Report
+from tests.attack import limit, note, scaled
 from tests.attack.changes import HOSTILE, mutate
 from tests.attack.probe import probing
 from tests.attack.server_process import Project, ServerProcess, run_server
@@ -21,25 +22,24 @@ SLOW_PATHS: Final = ("/control/wait/", "/control/events/", "/control/clock/advan
 TYPES: Final = ("application/json", "application/yaml", "text/plain", "application/json; charset=utf-16", "")
 
 
-def attack(report: Report) -> None:
-    """Send generated requests with an HTTP library."""
+@pytest.mark.timeout(3600)
+def test_every_generated_request_has_an_answer() -> None:
+    """Examples with random changes cause no internal error, and all errors have the same shape."""
     random_source = random.Random(SEED)
     with run_server() as server:
         openapi = requests.get(f"{server.url}/openapi.json", timeout=30).json()
-        with probing(server, report, "generated requests"):
-            _send_generated(server, report, random_source, openapi)
+        with probing(server, "generated requests"):
+            _send_generated(server, random_source, openapi)
 
 
-def _send_generated(
-    server: ServerProcess, report: Report, random_source: random.Random, openapi: Any
-) -> None:
+def _send_generated(server: ServerProcess, random_source: random.Random, openapi: Any) -> None:
     calls = [
         (method.upper(), path, operation)
         for path, operations in openapi["paths"].items()
         for method, operation in operations.items()
         if path not in (FAULTS, *SLOW_PATHS) and (method, path) != ("delete", "/control/project/")
     ]
-    count = report.size.count(20_000, 600)
+    count = scaled(20_000, 600)
     statuses: dict[int, int] = {}
     is_empty = False
     with server.project(mode="live", clock="frozen") as project:
@@ -50,17 +50,15 @@ def _send_generated(
             method, path, operation = random_source.choice(calls)
             is_empty = path in EMPTYING_PATHS and method != "GET"
             if path == "/control/scenario/" and method == "PUT":
-                continue  # its faults would replace the answers; mutations.py covers scenarios
+                continue  # its faults would replace the answers; test_mutations covers scenarios
             answer = _send(project, random_source, method, path, operation, baseline["ids"])
             statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
             exchange = f"{method} {answer.request.url}: {answer.status_code} {answer.text[:300]}"
-            report.expect("no request causes an internal error", answer.status_code < 500, exchange)
+            assert answer.status_code < 500, exchange
             if answer.status_code >= 400 and "json" in answer.headers.get("Content-Type", ""):
-                report.expect("all errors have the same shape", answer.json().keys() == {"error"}, exchange)
-    report.limit("share of answers that are 404", statuses.get(404, 0) / count, UNKNOWN_SHARE_MAX)
-    report.note(
-        "generated requests, by status", ", ".join(f"{code}: {n}" for code, n in sorted(statuses.items()))
-    )
+                assert answer.json().keys() == {"error"}, exchange
+    limit("share of answers that are 404", statuses.get(404, 0) / count, UNKNOWN_SHARE_MAX)
+    note("generated requests, by status", ", ".join(f"{code}: {n}" for code, n in sorted(statuses.items())))
 
 
 def _baseline(project: Project) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from threading import Event, Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tests.attack import Report
-from tests.attack.probe import probing
+import pytest
+
+from tests.attack import scaled
+from tests.attack.probe import READ, Waits, figures, probing
 from tests.attack.server_process import Project, run_server
 from tests.support.driver import by
 
@@ -28,13 +30,6 @@ CROWD_ANSWERS: Final = (
 )  # the last beyond a project's share
 SECONDS: Final = 8
 CLIENT_NICENESS: Final = 10  # clients must not take processor time from the bystander
-
-
-def attack(report: Report) -> None:
-    """Put each load on a server through one project, while a bystander measures the waits of another."""
-    for name, load in LOADS.items():
-        with run_server("--quiet") as server, server.project() as project, probing(server, report, name):
-            load(project, report.size.count(100, 5) / 100)
 
 
 def _post(path: str, body: bytes, clients: int, method: str = "POST") -> Callable[[Project, float], None]:
@@ -179,3 +174,30 @@ LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
     "watchers": _crowd("/control/events/", 1000),
     "waits": _crowd("/control/wait/?order_id={}&status=completed&timeout=3", 500),
 }
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", LOADS)
+def test_a_load_delays_no_other_project(name: str) -> None:
+    """A bystander is answered while one project puts a load on the server."""
+    with run_server("--quiet") as server, server.project() as project, probing(server, name):
+        LOADS[name](project, scaled(100, 5) / 100)
+
+
+AT_REST: Final = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
+
+
+@pytest.mark.parametrize(
+    ("reads", "creations", "exceeded"),
+    [
+        ([2.0] * 100, [3.0] * 100, []),
+        ([2.0] * 100, [3.0] * 99 + [300.0], ["longest wait of another project (create)"]),
+        ([2.0] * 95 + [50.0] * 5, [3.0], ["99th percentile of its reads / at rest (2.0 ms)"]),
+    ],
+)
+def test_a_bystander_who_waits_is_noticed(
+    reads: list[float], creations: list[float], exceeded: list[str]
+) -> None:
+    """One long call, or slow reads, exceed a limit; the durations at rest do not."""
+    measured = figures(AT_REST, Waits({READ: reads, "create": creations}, {}))
+    assert [name for name, figure, maximum, _ in measured if figure > maximum] == exceeded

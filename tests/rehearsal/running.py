@@ -1,0 +1,82 @@
+"""Runs a copy of a suite in a separate process, and reads the report of its rehearsal."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.support.commands import run_program
+from tests.support.documentation import SHOP, environment
+from tests.support.suites import WITHOUT
+
+CELLS: Final = Path(__file__).with_name("cells_suite.py")
+UNWATCHED: Final = "not lost_webhook"
+"""The tests of the sock shop without one whose scenario loses every webhook."""
+
+
+class RehearsalResult(NamedTuple):
+    """The result of a rehearsal."""
+
+    code: int
+    text: str
+    tests: list[dict[str, Any]]
+
+    @property
+    def findings(self) -> list[dict[str, str]]:
+        """The findings of all tests."""
+        return [finding for test in self.tests for finding in test["findings"]]
+
+    def count(self, name: str) -> int:
+        """Return the sum of a counter over all tests."""
+        return sum(test[name] for test in self.tests)
+
+
+def run_suite(folder: Path, *options: str, **environment: str) -> RehearsalResult:
+    """Rehearse the suite of a folder."""
+    report = folder / "report.json"
+    report.unlink(missing_ok=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        *WITHOUT,
+        *options,
+        f"--payment-rehearse-report={report}",
+    ]
+    result = run_program(command, folder, None, **environment)
+    tests = json.loads(report.read_text())["tests"] if report.exists() else []
+    return RehearsalResult(result.returncode, result.stdout + result.stderr, tests)
+
+
+def copy_sock_shop(folder: Path) -> None:
+    """Copy the worked example of the documentation."""
+    shutil.copytree(SHOP, folder / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def copy_cells(folder: Path) -> None:
+    """Copy the small shop with its mistakes."""
+    shutil.copyfile(CELLS, folder / "test_shop.py")
+
+
+def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str) -> None:
+    """Assert that the printed command of each finding prints its effect, when it is run in a shell.
+
+    The sentence can differ: only several variations together show a common cause.
+    """
+    assert findings
+    for finding in findings:
+        result = subprocess.run(
+            finding["again"],
+            cwd=folder,
+            env=environment(**more),
+            shell=True,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (result.returncode, finding["effect"] in result.stdout) == (1, True), (
+            finding["again"] + result.stdout[-3000:] + result.stderr[-1000:]
+        )
