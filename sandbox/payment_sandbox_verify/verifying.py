@@ -180,13 +180,8 @@ def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[San
     Raises:
         SandboxError: the ``settings`` are invalid.
     """
-    with build(ServerConfig()) as server, direct_session() as session:
-        first = SandboxClient(server.url, REFERENCE_KEY, session=session)
-        inbox = Inbox()
-        try:
-            yield sandbox_player(first.create_project(**{"clock": "frozen", **(settings or {})}), inbox)
-        finally:
-            inbox.close()
+    with reference_server() as first, first.play_with(settings or {}) as player:
+        yield player
 
 
 def sandbox_player(client: "SandboxClient", inbox: Inbox | None = None) -> SandboxPlayer:

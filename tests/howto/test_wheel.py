@@ -1,7 +1,6 @@
 """The built wheels contain all that a merchant needs; the checkout is not used."""
 
 import json
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.ui.docs.library import PAGE_NAMES
-from tests.support.documentation import ROOT, SHOP, run_command
+from tests.support.documentation import ROOT, run_command
 from tests.support.tools import require
 
 pytestmark = pytest.mark.prove
@@ -43,13 +42,6 @@ def test_its_package_is_imported(installed: Path, tmp_path: Path) -> None:
     """The other tests in this file import the package from the wheel."""
     result = run(installed, "python -c 'import payment_sandbox; print(payment_sandbox.__file__)'", tmp_path)
     assert Path(result.stdout.strip()).is_relative_to(installed.parent), result.stdout + result.stderr
-
-
-def test_the_worked_example_passes(installed: Path, tmp_path: Path) -> None:
-    """A copy of the worked example passes its tests."""
-    shutil.copytree(SHOP, tmp_path / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
-    result = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
 SERVED = """

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.model.driver import SessionCaller
+from tests.model.books import CheckedCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Snapshot
 from tests.model.letters import (
     AMOUNT,
@@ -119,9 +119,8 @@ def explore_method(
 ) -> Exploration:
     """Explore the orders of a method in a new project."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
-        caller = SessionCaller(project.session, project.base_url)
         return explore(
-            ControlJudge(caller, Shop(mode=mode)),
+            ControlJudge(CheckedCaller(project), Shop(mode=mode)),
             [*creations(method), with_own_url(method)],
             length,
             transitions_max,
@@ -226,7 +225,7 @@ START_STATES: Final[dict[str, tuple[Call, ...]]] = {
 def explore_from(server: PaymentSandboxServer, name: str, length: int, transitions_max: int) -> Exploration:
     """Explore every sequence from a start state, in mode ``live``."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode="live") as project:
-        judge = ControlJudge(SessionCaller(project.session, project.base_url), Shop(mode="live"))
+        judge = ControlJudge(CheckedCaller(project), Shop(mode="live"))
         for call in START_STATES[name]:
             judge.make_call(call)
         return explore(judge, [*next_calls(judge.shop)], length, transitions_max)

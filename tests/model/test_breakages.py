@@ -23,7 +23,6 @@ sys.path.append({str(CHECKOUT)!r})
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.model.exploring import START_STATES, explore_from, explore_method
-from tests.model.judge import Disagreement
 from tests.model.walking import METHOD_OR_PAGE
 
 server = PaymentSandboxServer()
@@ -34,7 +33,7 @@ try:
         for name in sorted(START_STATES, key=lambda name: name != WHERE):
             explore_from(server, name, length, most)
     print("no disagreement")
-except Disagreement as disagreement:
+except AssertionError as disagreement:
     print(f"noticed: {{disagreement}}")
 finally:
     server.stop()

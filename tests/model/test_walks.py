@@ -30,8 +30,8 @@ def run_on_file(state: Path) -> Iterator[ProjectFactory]:
 
 
 def test_random_calls_and_events_agree(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The model allows every response and every later read."""
-    walk(in_process(payment_sandbox_server), examples=12, steps=25)
+    """The model allows every response and every later read, and the books balance after each call."""
+    walk(in_process(payment_sandbox_server), examples=40, steps=25)
 
 
 def test_random_calls_and_restarts_agree(tmp_path: Path) -> None:

@@ -16,9 +16,12 @@ from hypothesis.stateful import (
 )
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.model.books import CheckedCaller
 from tests.model.driver import MerchantCaller, SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge
 from tests.model.letters import (
+    AMOUNT,
+    LINES_AND_CUSTOMER,
     advances_to_deadlines,
     calls_on_order,
     code_creations,
@@ -26,7 +29,7 @@ from tests.model.letters import (
     scans,
     stored_card_payments,
 )
-from tests.model.specification.calls import SetReachability
+from tests.model.specification.calls import Act, Create, SetReachability
 from tests.model.specification.records import METHODS, Shop
 
 METHOD_OR_PAGE = ("", *METHODS)
@@ -46,11 +49,11 @@ ProjectFactory = Callable[[dict[str, Any]], WalkedProject]
 
 
 def in_process(server: PaymentSandboxServer) -> ProjectFactory:
-    """Return a factory of projects in a server that is called without sockets."""
+    """Return a factory of projects in a server that is called without sockets, and whose books are checked."""
 
     def create_project(options: dict[str, Any]) -> WalkedProject:
         project = server.project(options)
-        return WalkedProject(SessionCaller(project.session, project.base_url), project.close)
+        return WalkedProject(CheckedCaller(project), project.close)
 
     return create_project
 
@@ -85,6 +88,14 @@ class Walk(RuleBasedStateMachine):
     @rule(method=st.sampled_from(METHOD_OR_PAGE), data=st.data())
     def create(self, method: str, data: st.DataObject) -> None:
         self.judge.make_call(data.draw(st.sampled_from(creations(method))))
+
+    @precondition(lambda self: len(self.judge.shop.orders) < ORDERS)
+    @rule(method=st.sampled_from([name for name, facts in METHODS.items() if facts.authorizes]))
+    def authorize(self, method: str) -> None:
+        """Create and authorize an order, because most rules apply to authorized orders."""
+        number = len(self.judge.shop.orders)
+        self.judge.make_call(Create(AMOUNT, method, capture_mode="manual", **LINES_AND_CUSTOMER))
+        self.judge.make_call(Act(number, "customer", "pay"))
 
     @precondition(lambda self: 0 < len(self.judge.shop.orders) < ORDERS)
     @rule(data=st.data())

@@ -15,7 +15,7 @@ from typing import Final
 
 from payment_sandbox.ui.docs.library import read_source
 from tests.rehearsal import test_busy, test_rehearsing, test_right_shops
-from tests.rehearsal.running import UNWATCHED, RehearsalResult, copy_cells, copy_sock_shop, run_suite
+from tests.rehearsal.running import RIGHT, RehearsalResult, copy_cells, run_suite
 from tests.support.blocks import blocks
 from tests.support.suites import SHOP
 
@@ -53,8 +53,8 @@ def search_mistakes(budget: str) -> Iterator[tuple[str, list[str]]]:
 def search_false_alarms() -> Iterator[tuple[str, RehearsalResult]]:
     """Yield each right shop, and the result of a rehearsal."""
     with TemporaryDirectory() as name:
-        copy_sock_shop(Path(name))
-        yield "sock shop", run_suite(Path(name), "--payment-rehearse", "-k", UNWATCHED)
+        copy_cells(Path(name))
+        yield "small shop", run_suite(Path(name), "--payment-rehearse", "-k", RIGHT, SEARCH="1")
     for shop, tests in right_shops():
         with TemporaryDirectory() as name:
             (Path(name) / "test_shop.py").write_text(tests)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.rehearsal.cells_suite import CASES, READS_ONCE, Case
-from tests.rehearsal.running import UNWATCHED, assert_reproduced, copy_cells, copy_sock_shop, run_suite
+from tests.rehearsal.running import RIGHT, assert_reproduced, copy_cells, run_suite
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +29,12 @@ def test_a_variation_finds_its_mistake_only(case: Case, findings: dict[str, list
         assert any(case.effect in sentence for sentence in sentences), wrong
 
 
-def test_the_sock_shop_survives(tmp_path: Path) -> None:
-    """The sock shop has no findings within a small budget; ``make rehearse`` has a larger one."""
-    copy_sock_shop(tmp_path)
-    result = run_suite(tmp_path, "--payment-rehearse", "--payment-rehearse-budget=4s", "-k", UNWATCHED)
+def test_the_right_shop_survives_a_search(tmp_path: Path) -> None:
+    """The right shop has no findings within a small budget; ``make rehearse`` has a larger one."""
+    copy_cells(tmp_path)
+    options = ("--payment-rehearse", "--payment-rehearse-budget=4s", "-k", RIGHT)
+    result = run_suite(tmp_path, *options, SEARCH="1")
+    assert result.tests
     assert (result.code, result.findings) == (0, []), result.text[-3000:]
 
 

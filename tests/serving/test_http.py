@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.gateway import HEAD_BYTES_MAX
+from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
 from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX
 from payment_sandbox.serving.server import Server
 from tests.support.canaries import canaries, shown
@@ -305,14 +305,24 @@ MALFORMED = {
 }
 
 
+@pytest.fixture(scope="module")
+def impatient_server() -> Iterator[Server]:
+    """A server that does not wait for the rest of a chunk whose size is a card number."""
+    with make_server(limits=Limits(silent_seconds=0.1)) as started:
+        yield started
+
+
 @pytest.mark.parametrize("place", MALFORMED)
 def test_a_secret_in_a_malformed_request_is_neither_repeated_nor_logged(
-    server: Server, place: str, caplog: pytest.LogCaptureFixture
+    impatient_server: Server, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No answer and no line of the log has a card number, a code or a key; test_canaries tries valid requests."""
-    _, key = server.registry.create({})
+    _, key = impatient_server.registry.create({})
     for secret in canaries(key).values():
-        with connect(server) as connection, suppress(ConnectionError):  # closed without reading the rest
+        with (
+            connect(impatient_server) as connection,
+            suppress(ConnectionError),
+        ):  # closed without reading the rest
             connection.sendall(MALFORMED[place].replace(b"SECRET", secret.encode()) + LAST_REQUEST)
             answers = b"".join(iter(lambda: connection.recv(65536), b""))
             assert answers.startswith(b"HTTP/1.")

@@ -17,7 +17,6 @@ EXAMPLES = re.compile(r"^<!-- generated: (?!shell)[a-z-]+ -->\n.*?^<!-- end -->$
 """Generated blocks whose code blocks are recorded requests and responses."""
 
 ROOT = Path(__file__).parent.parent.parent
-SHOP = ROOT / "tests" / "howto" / "sock_shop"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 

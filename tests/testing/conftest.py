@@ -15,17 +15,33 @@ def orders(payment_sandbox: PaymentSandbox) -> str:
     return f"{payment_sandbox.base_url}/v1/orders/"
 
 
+class LateHandlers(logging.Handler):
+    """Sets an event once the sandbox has logged the expected number of late handlers."""
+
+    expected = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all_logged = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count a late handler."""
+        if "no answer within 5 seconds" in record.getMessage():
+            self.expected -= 1
+            if not self.expected:
+                self.all_logged.set()
+
+
 @pytest.fixture
-def too_late() -> Iterator[threading.Event]:
-    """An event that is set once the sandbox has logged a late handler."""
-    is_late = threading.Event()
-
-    class LatenessHandler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if "no answer within 5 seconds" in record.getMessage():
-                is_late.set()
-
-    handler = LatenessHandler()
+def late_handlers() -> Iterator[LateHandlers]:
+    """The late handlers that the sandbox logs."""
+    handler = LateHandlers()
     logging.root.addHandler(handler)
-    yield is_late
+    yield handler
     logging.root.removeHandler(handler)
+
+
+@pytest.fixture
+def too_late(late_handlers: LateHandlers) -> threading.Event:
+    """An event that is set once the sandbox has logged a late handler."""
+    return late_handlers.all_logged

@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from starlette.responses import StreamingResponse
 from werkzeug.wrappers import Response
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
+from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.asgi import starlette
 from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
 from tests.support.suites import suite
+from tests.testing.conftest import LateHandlers
 
 LONG_SECONDS = 20
 NO_ANSWER = "no answer within 5 seconds"
@@ -90,36 +92,45 @@ def sleeping(release: threading.Event) -> Any:
     return hang
 
 
-HANGING: list[tuple[Callable[[threading.Event], Any], str, str]] = [
+HANGING_UNTIL_RELEASED: list[tuple[Callable[[threading.Event], Any], str, Any]] = [
     # the shop, the loop of the test, and the thread of the handler
     (blocking_wsgi, "no loop", "waiting"),
     (blocking_wsgi, "no loop", "own"),
-    *(
-        (shop, loop, "waiting")
-        for shop in (blocking_asgi, awaiting, lingering)
-        for loop in ("no loop", "asyncio")
-    ),
+    (blocking_asgi, "no loop", "waiting"),
+    (blocking_asgi, "asyncio", "waiting"),
+]
+HANGING_UNTIL_CANCELLED: list[tuple[Callable[[threading.Event], Any], str, Any]] = [
+    *((shop, loop, "waiting") for shop in (awaiting, lingering) for loop in ("no loop", "asyncio")),
     (sleeping, "trio", "waiting"),
 ]
 
 
-@pytest.mark.parametrize(("shop", "loop", "thread"), HANGING)
-def test_a_handler_that_hangs_counts_as_unanswered(
-    payment_sandbox: PaymentSandbox, shop: Any, loop: str, thread: Any,
-    too_late: threading.Event, caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    "rows", [HANGING_UNTIL_RELEASED, HANGING_UNTIL_CANCELLED], ids=["released", "cancelled"]
+)
+def test_handlers_that_hang_count_as_unanswered(
+    payment_sandbox_server: PaymentSandboxServer, late_handlers: LateHandlers, caplog: pytest.LogCaptureFixture,
+    rows: list[tuple[Callable[[threading.Event], Any], str, Any]],
 ) -> None:  # fmt: skip
-    """It is cancelled or abandoned, the test goes on, and the timeline and the log show its location."""
-    payment_sandbox.deliver_to(shop(too_late), thread=thread)
-    attempt = visit(payment_sandbox, loop)
-    assert (attempt["error"], attempt["response"]) == (NO_ANSWER, None)
-    is_located = (shop, loop) != (blocking_asgi, "asyncio")  # the timeline does not locate it there
-    assert ("in hang" in payment_sandbox.timeline()) == is_located
-    if (shop, thread) == (blocking_wsgi, "waiting"):
-        for report in (payment_sandbox.timeline(), caplog.text):
-            assert "Location of the handler:" in report
+    """They are cancelled or abandoned, the tests go on, and the timelines and the log show their locations."""
+    late_handlers.expected = sum(thread == "waiting" for _, _, thread in rows)  # the others are not logged
+    end_of_test = threading.Event()
+    with ExitStack() as open_projects, ThreadPoolExecutor(len(rows)) as threads:  # all wait at the same time
+        projects = [open_projects.enter_context(payment_sandbox_server.project()) for _ in rows]
+        for project, (shop, _, thread) in zip(projects, rows, strict=True):
+            release = late_handlers.all_logged if thread == "waiting" else end_of_test
+            project.deliver_to(shop(release), thread=thread)
+        attempts = list(threads.map(visit, projects, [loop for _, loop, _ in rows]))
+        end_of_test.set()
+        for project, attempt, row in zip(projects, attempts, rows, strict=True):
+            assert (attempt["error"], attempt["response"]) == (NO_ANSWER, None), row
+            is_located = row[:2] != (blocking_asgi, "asyncio")  # the timeline does not locate it there
+            assert ("in hang" in project.timeline()) == is_located, row
+        reports = [projects[0].timeline(), caplog.text]
+    if rows is HANGING_UNTIL_RELEASED:
+        assert all("Location of the handler:" in report for report in reports)
         assert "in hang" in caplog.text
         assert "pytest-timeout" in caplog.text
-    too_late.set()
 
 
 def fail(order_id: str) -> None:

@@ -33,7 +33,6 @@ STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
 HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
-SILENT_SECONDS: Final = 10.0  # the longest wait for the next piece of a body
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 Result = TypeVar("Result")
@@ -47,6 +46,7 @@ class Limits(NamedTuple):
     watching: int = 3000  # event streams; at most two thirds for one project
     snapshots_bytes: int = 1 << 30  # the memory for all snapshots being received
     send_seconds: float = 30.0  # the longest wait for the client to read a piece of a response
+    silent_seconds: float = 10.0  # the longest wait for the client to send a piece of a body
 
 
 class Gateway:
@@ -93,7 +93,8 @@ class Gateway:
             if _may_be_large(http) and accepts_snapshot(http.path):
                 return await self._answer_snapshot(http, reply)
             body = BytesIO()
-            return await self._answer(http, reply, body, await _read(http, body, BODY_BYTES_MAX))
+            length = await _read(http, body, BODY_BYTES_MAX, self._limits.silent_seconds)
+            return await self._answer(http, reply, body, length)
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
         except ConnectionError:  # the client has disconnected, or the application cuts the connection
@@ -112,7 +113,8 @@ class Gateway:
             if self._snapshots_bytes > self._limits.snapshots_bytes:
                 return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
             body = BytesIO()
-            return await self._answer(http, reply, body, await _read(http, body, STATE_BYTES_MAX))
+            length = await _read(http, body, STATE_BYTES_MAX, self._limits.silent_seconds)
+            return await self._answer(http, reply, body, length)
         finally:
             self._snapshots_bytes -= reserved
 
@@ -217,7 +219,7 @@ def _refuse(http: web.BaseRequest) -> Response | None:
     return None
 
 
-async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int) -> int:
+async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int, silent_seconds: float) -> int:
     """Read a body up to its limit, and return its length; aiohttp drops the rest of a longer one."""
     length = http.content_length or 0
     if length > bytes_max:  # the application will refuse it
@@ -226,7 +228,7 @@ async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int) -> int:
     if is_expected and http.transport is not None:
         http.transport.write(CONTINUE_RESPONSE)
     while body.tell() <= bytes_max and not http.content.at_eof():
-        async with timeout(SILENT_SECONDS):
+        async with timeout(silent_seconds):
             body.write(await http.content.readany())
     length = body.tell()
     body.seek(0)

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.operations.act import act_on_attempt
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.refusals import ActionNotPossible
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Payer, order_page, payment_page, placed
 
@@ -46,6 +49,16 @@ def test_a_second_tab_cannot_change_a_completed_payment(live: Sandbox, payer: Pa
     before = live.read(order)
     payer.press(second, late)
     assert live.read(order) == before
+
+
+def test_an_attempt_that_was_given_up_cannot_be_paid(live: Sandbox) -> None:
+    """A payment is refused even if its attempt ends after its page was checked."""
+    order = live.place()
+    for method in ("wallet-web", "credit-card"):
+        live.acted(order, "customer choose", payment_method=method)
+    given_up = live.read(order)["transactions"][0]["id"]
+    with pytest.raises(ActionNotPossible):
+        act_on_attempt(live.project_in_process, order["id"], given_up, Action("customer", "pay"))
 
 
 def test_a_post_after_expiry_changes_nothing(live: Sandbox, payer: Payer) -> None:

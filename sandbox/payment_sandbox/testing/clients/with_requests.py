@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from http.client import HTTPMessage
 from io import BytesIO
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import requests
@@ -22,6 +22,7 @@ from payment_sandbox.testing.clients.in_process import (
     path_of,
     secure_url,
 )
+from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.web.answers.page_urls import is_stream
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def _convert_error(error: CutOff | ResponseTimeout) -> requests.RequestException
     if error.partial is not None:
         return requests.exceptions.ChunkedEncodingError("a fault cut the response off midway")
     return requests.ConnectionError("a fault cut the connection")
+
+
+COOKIE_HEADER: Final = "set-cookie"
 
 
 class DirectSession:
@@ -142,19 +146,26 @@ def _body_bytes(body: Any) -> bytes:
 
 def _to_urllib3_response(answer: SandboxResponse) -> HTTPResponse:
     """Convert a response, with its cookies, to a urllib3 response."""
-    message = HTTPMessage()
-    for name, value in answer.headers:
-        message[name] = value
     headers: Any = list(answer.headers)  # pairs preserve repeated headers
-    original: Any = SimpleNamespace(msg=message, isclosed=lambda: True, close=lambda: None)
     return HTTPResponse(
         body=BytesIO(answer.content),
         headers=headers,
         status=answer.status_code,
         reason=answer.reason_phrase,
         preload_content=False,
-        original_response=original,
+        original_response=_with_cookies(answer.headers),
     )
+
+
+def _with_cookies(headers: Pairs) -> Any:
+    """Return the response that requests reads cookies from; None if there are no cookies."""
+    cookies = [pair for pair in headers if pair[0].lower() == COOKIE_HEADER]
+    if not cookies:
+        return None
+    message = HTTPMessage()
+    for name, value in cookies:
+        message[name] = value
+    return SimpleNamespace(msg=message, isclosed=lambda: True, close=lambda: None)
 
 
 def create_session(server: "Server", api_key: str) -> requests.Session:

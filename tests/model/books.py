@@ -1,0 +1,68 @@
+"""What holds in an engine after any calls, and what the reads of its API do not show."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refunds import refundable_cents
+from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
+from payment_sandbox.testing.project_fixture import PaymentSandbox
+from payment_sandbox.web.answers.order_tables import amount_details
+from tests.model.answers import ServiceAnswer
+from tests.model.driver import SessionCaller
+from tests.support.in_process import project_of
+
+
+class CheckedCaller(SessionCaller):
+    """A caller of an engine in this process, which checks its books after each call."""
+
+    def __init__(self, sandbox: PaymentSandbox) -> None:
+        super().__init__(sandbox.session, sandbox.base_url)
+        self._project = project_of(sandbox)
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> ServiceAnswer:
+        """Make a call; a refused one must change nothing."""
+        before = self._state()
+        answer = super().__call__(method, path, body, headers=headers)
+        if answer.status >= 400:
+            assert self._state() == before, answer.summary
+        for order in self._orders():
+            check_order(order)
+        return answer
+
+    def _orders(self) -> list[Order]:
+        store = self._project.epoch.store
+        return [self._project.find_order(order_id) for order_id in store.order_ids()]
+
+    def _state(self) -> Any:
+        epoch = self._project.epoch
+        deliveries = [(each.id, len(each.attempts)) for each in epoch.store.deliveries()]
+        agenda = [(due.at, due.sequence) for due in epoch.timeline]
+        orders = {order.id: (order, order.version) for order in self._orders()}
+        return orders, agenda, deliveries, epoch.state, epoch.timeline.now
+
+
+def check_order(order: Order) -> None:
+    """Assert that the amounts of an order balance, and that its statuses follow the tables."""
+    details = amount_details(order)
+    assert details["captured"] + details["voided"] + details["remaining"] == details["original"]
+    assert min(details.values()) >= 0
+    assert 0 <= refundable_cents(order) <= order.received_cents
+    assert order.status in ORDER_TRANSITIONS
+    if order.received_cents >= order.amount_cents:
+        is_payable = any(attempt.is_open or attempt.is_capturable for attempt in order.transactions)
+        assert not is_payable, "a paid order must not accept another payment"
+    for attempt in order.transactions:
+        path = [event.event for event in attempt.events]
+        assert path[-1] == attempt.status
+        for before, after in itertools.pairwise(path):
+            assert after in TRANSACTION_TRANSITIONS[before].values()
+        ledger = attempt.authorization
+        if ledger is not None:
+            parts = (ledger.captured_cents, ledger.voided_cents, ledger.remaining_cents)
+            assert sum(parts) == ledger.original_cents == attempt.amount_cents
+            assert min(parts) >= 0
+            assert all(entry.amount_cents > 0 for entry in ledger.entries)
