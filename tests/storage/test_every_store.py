@@ -20,7 +20,7 @@ from payment_sandbox.projects.journal import (
     ReachedStatus,
     RecordedDecision,
 )
-from payment_sandbox.projects.project import NoServices, Project
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.scenarios.effects import Fault
@@ -35,7 +35,7 @@ from tests.support.projects import catalogue
 from tests.support.state_files import snapshot_of
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
-SERVICES = NoServices(REAL_TIME)
+SERVICES = Services(REAL_TIME)
 DECISION = ScenarioDecision(
     default_scenario(), Subject(frozenset({"credit-card"}), 1000, {}, None, 1, False, frozenset()), 3
 )
