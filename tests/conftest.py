@@ -78,6 +78,13 @@ def http(server: Server) -> Iterator[requests.Session]:
 
 
 @pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all workers of this test run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
 def postgresql() -> Iterator[Postgres]:
     """A PostgreSQL server."""
     with postgres.running() as server:

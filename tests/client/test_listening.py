@@ -92,7 +92,7 @@ def test_the_shop_gets_forwarded_webhooks(
     assert response is not None
     assert (response["status"], response["body"]) == (200, "thanks")
     assert "payment-sandbox" in shop.received[0].headers["User-Agent"]
-    assert [listening.forwarded.get(timeout=10).reply.status for _ in range(2)] == [200, 200]
+    assert [listening.forwarded.get(timeout=60).reply.status for _ in range(2)] == [200, 200]
 
 
 def test_the_shop_s_failures_are_retried(

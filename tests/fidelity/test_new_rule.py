@@ -32,7 +32,7 @@ from payment_sandbox.serving.server import build
 from tests.documentation.parts import PARTS
 
 with build(ServerConfig()) as server:
-    served = requests.get(f"{server.url}/control/fidelity/", auth=("sandbox-key", ""), timeout=10).json()
+    served = requests.get(f"{server.url}/control/fidelity/", auth=("sandbox-key", ""), timeout=60).json()
     (found,) = [each for each in (*served["items"], *served["assumptions"]) if each["id"] == "RULE"]
     assert found["tests"] == ["tests/fidelity/test_invoices.py::test_an_invoice_number_has_digits"], found
     page = PARTS["rules"]() + PARTS["assumptions"]()

@@ -1,6 +1,5 @@
 """Wheels and environments, each made once and shared by all workers; the projects have their own environments."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,6 @@ from tests.dist import distributions
 from tests.support.environments import environment_with, made_once
 
 collect_ignore_glob = ["projects/*"]
-
-
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of all workers of this test run."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,7 @@ def test_a_suite_passes(language: str, tmp_path: Path) -> None:
     starter.chmod(0o755)
     expect_success(language, tmp_path, SANDBOX_COMMAND=str(starter))
     for pid in pids.read_text().split():
-        subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=10, check=True)  # until it ends
+        subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=60, check=True)  # until it ends
 
 
 @every_language

@@ -53,7 +53,7 @@ assert "counter-cash" in METHOD_NAMES and len(METHOD_NAMES) == len(set(METHOD_NA
 DETAILS = {"counter_id": "c-7"}
 with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     def call(method, path, body=None, status=200):
-        answer = requests.request(method, f"{server.url}{path}", json=body, auth=("sandbox-key", ""), timeout=10)
+        answer = requests.request(method, f"{server.url}{path}", json=body, auth=("sandbox-key", ""), timeout=60)
         assert answer.status_code == status, (path, answer.status_code, answer.text[:500])
         return answer.json()
 
@@ -77,25 +77,25 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     # its pages, in every language
     hosted = call("POST", "/v1/orders/", order(), 201)
     for language, label in {"en-GB": "Cash at a counter", "nl": "Contant", "de": "Bar am", "fr-BE": "guichet"}.items():
-        page = requests.get(f"http://{hosted['order_url']}?language={language}", timeout=10)
+        page = requests.get(f"http://{hosted['order_url']}?language={language}", timeout=60)
         assert page.status_code == 200 and label in page.text, (language, page.text)
     paid = call("POST", "/v1/orders/", order(**cash(**DETAILS)), 201)["transactions"][0]["payment_url"]
-    page = requests.get(f"http://{paid}", timeout=10).text
+    page = requests.get(f"http://{paid}", timeout=60).text
     token, *_ = re.findall(r'name="token" value="([^"]+)"', page)
-    done = requests.post(f"http://{paid}", data={"token": token, "action": "pay"}, timeout=10)
+    done = requests.post(f"http://{paid}", data={"token": token, "action": "pay"}, timeout=60)
     assert done.status_code == 200 and 'data-testid="result-paid"' in done.text, done.text
 
     # the hosted page asks for the detail that it needs, in every language, and keeps a wrong answer
     page_url = f"http://{hosted['order_url']}"
     def choose(**more):
-        token, *_ = re.findall(r'name="token" value="([^"]+)"', requests.get(page_url, timeout=10).text)
+        token, *_ = re.findall(r'name="token" value="([^"]+)"', requests.get(page_url, timeout=60).text)
         form = {"token": token, "attempts": "0", "payment_method": "counter-cash", **more}
-        return requests.post(page_url, data=form, timeout=10)
+        return requests.post(page_url, data=form, timeout=60)
 
     asked = choose()
     assert asked.status_code == 200 and 'name="counter_id"' in asked.text and "<script>" not in asked.text, asked.text
     for language, label in {"en-GB": "Counter", "nl": "Balie", "de": "Schalter", "fr-BE": "Guichet"}.items():
-        page = requests.get(f"{page_url}?details=counter-cash&language={language}", timeout=10).text
+        page = requests.get(f"{page_url}?details=counter-cash&language={language}", timeout=60).text
         assert f">{label}</label>" in page, (language, page)
     wrong = choose(details="1", counter_id='"><b>x')
     assert wrong.status_code == 400 and 'data-testid="errors"' in wrong.text, wrong.text
@@ -103,7 +103,7 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     assert call("GET", f"/v1/orders/{hosted['id']}/")["transactions"] == []
     chosen = choose(details="1", counter_id=" c-9 ")
     token, *_ = re.findall(r'name="token" value="([^"]+)"', chosen.text)
-    done = requests.post(chosen.url, data={"token": token, "action": "pay"}, timeout=10)
+    done = requests.post(chosen.url, data={"token": token, "action": "pay"}, timeout=60)
     assert 'data-testid="result-paid"' in done.text, done.text
 
     # scenarios: its trigger values, and rules about it

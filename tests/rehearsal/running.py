@@ -47,8 +47,14 @@ def run_suite(folder: Path, *options: str, **environment: str) -> RehearsalResul
         f"--payment-rehearse-report={report}",
     ]
     result = run_program(command, folder, None, **environment)
-    tests = json.loads(report.read_text())["tests"] if report.exists() else []
+    tests = read_report(folder) if report.exists() else []
     return RehearsalResult(result.returncode, result.stdout + result.stderr, tests)
+
+
+def read_report(folder: Path) -> list[dict[str, Any]]:
+    """Return the tests in the report of a rehearsed suite."""
+    tests: list[dict[str, Any]] = json.loads((folder / "report.json").read_text())["tests"]
+    return tests
 
 
 def copy_cells(folder: Path) -> None:
@@ -66,7 +72,7 @@ def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str)
         result = subprocess.run(
             finding["again"],
             cwd=folder,
-            env=environment(**more),
+            env=environment(PYTEST_ADDOPTS=" ".join(WITHOUT), **more),
             shell=True,
             capture_output=True,
             text=True,

@@ -6,17 +6,22 @@ from typing import Any
 import pytest
 
 from tests.rehearsal.cells_suite import CASES, READS_ONCE, Case
-from tests.rehearsal.running import RIGHT, assert_reproduced, copy_cells, run_suite
+from tests.rehearsal.running import RIGHT, assert_reproduced, copy_cells, read_report, run_suite
+from tests.support.environments import made_once
 
 
-@pytest.fixture(scope="module")
-def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """The findings of each case, by its test id."""
-    folder = tmp_path_factory.mktemp("cells")
+def rehearse_cells(folder: Path) -> None:
+    """Rehearse the small shop in a folder, which gets the report."""
     copy_cells(folder)
     result = run_suite(folder)
     assert "no step for" not in result.text, result.text[-3000:]
-    return {test["test"].partition("[")[2].rstrip("]"): test["findings"] for test in result.tests}
+
+
+@pytest.fixture(scope="module")
+def findings(shared: Path) -> dict[str, list[dict[str, Any]]]:
+    """The findings of each case, by its test id."""
+    report = read_report(made_once(shared / "cells", rehearse_cells))
+    return {test["test"].partition("[")[2].rstrip("]"): test["findings"] for test in report}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.flow} {case.variation}")

@@ -23,7 +23,7 @@ def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
 
 def test_every_lesson_is_on_the_page(sandbox: Sandbox) -> None:
     """The page shows every lesson with its risk."""
-    html = requests.get(f"{sandbox.url}{MISTAKES_PAGE}", timeout=10).text
+    html = requests.get(f"{sandbox.url}{MISTAKES_PAGE}", timeout=60).text
     plain = " ".join(re.sub(r"<[^>]+>", " ", html).split())
     for lesson in LESSONS.values():
         assert f'id="{lesson.section}"' in html, lesson

@@ -21,7 +21,7 @@ AUTH = (FIRST_API_KEY, "")
 
 def post_order(server: Server) -> requests.Response:
     """Create an order, and return the response."""
-    return requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=AUTH, timeout=10)
+    return requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=AUTH, timeout=60)
 
 
 def test_a_fault_after_processing_is_answered_as_configured() -> None:
@@ -33,7 +33,7 @@ def test_a_fault_after_processing_is_answered_as_configured() -> None:
         assert post_order(server).status_code == 503
         (order,) = client.orders()
         client.faults()
-        read = requests.get(f"{server.url}/v1/orders/{order['id']}/", auth=AUTH, timeout=10)
+        read = requests.get(f"{server.url}/v1/orders/{order['id']}/", auth=AUTH, timeout=60)
         assert read.json()["status"] == "new"
 
 

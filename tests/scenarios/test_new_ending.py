@@ -37,7 +37,7 @@ from tests.documentation.parts import PARTS
 
 with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     def call(method, path, body=None):
-        return requests.request(method, f"{server.url}{path}", json=body, auth=("sandbox-key", ""), timeout=10)
+        return requests.request(method, f"{server.url}{path}", json=body, auth=("sandbox-key", ""), timeout=60)
 
     assert "nobody-pays" in call("GET", "/control/scenarios/").text
     assert call("PUT", "/control/scenario/", {"name": "nobody-pays"}).status_code == 200

@@ -56,7 +56,7 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z", webhook_url="http:/
     def call(method, path, body=None):
         auth = ("sandbox-key", "")
         return requests.request(
-            method, f"{{server.url}}{{path}}", json=body, auth=auth, timeout=10
+            method, f"{{server.url}}{{path}}", json=body, auth=auth, timeout=60
         )
 
     def set_faults(**document):

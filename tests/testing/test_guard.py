@@ -57,7 +57,7 @@ def post_by_saved_method(url: str) -> int:
 def connect_socket(url: str) -> None:
     """Connect a socket."""
     host, _, port = url.removeprefix("http://").partition(":")
-    socket.create_connection((host, int(port)), timeout=5).close()
+    socket.create_connection((host, int(port)), timeout=60).close()
 
 
 def connect_address(url: str) -> None:

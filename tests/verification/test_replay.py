@@ -24,7 +24,7 @@ from tests.support.shop import Received, Shop
 def evidence(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, Any]:
     """Return the evidence about an order from the dashboard."""
     browser = Dashboard(sandbox)
-    saved = browser.http.get(f"{browser.base}orders/{order['id']}/evidence.json", timeout=10)
+    saved = browser.http.get(f"{browser.base}orders/{order['id']}/evidence.json", timeout=60)
     data: dict[str, Any] = saved.json()
     return data
 
