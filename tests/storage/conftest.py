@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from payment_sandbox.projects.project import NoServices, Project
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry, Storages
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
@@ -21,7 +21,7 @@ from tests.support.postgres import Postgres
 from tests.support.projects import catalogue
 
 GOLDEN: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
-SERVICES: Final = NoServices(REAL_TIME)
+SERVICES: Final = Services(REAL_TIME)
 NOON: Final = "frozen@2027-01-01T12:00:00Z"
 
 
@@ -86,13 +86,13 @@ def _in_postgresql(server: Postgres) -> Iterator[Backend]:
 
 
 @pytest.fixture
-def services() -> NoServices:
+def services() -> Services:
     """Services without a server."""
     return SERVICES
 
 
 @pytest.fixture
-def registry(backend: Backend, services: NoServices) -> Registry:
+def registry(backend: Backend, services: Services) -> Registry:
     """An empty registry that stores its projects in the backend."""
     return Registry(services, backend.storages, catalogue(), clock=NOON)
 

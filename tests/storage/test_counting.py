@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from payment_sandbox.operations.move_clock import advance_clock
-from payment_sandbox.projects.project import NoServices, Project
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.quotas import Meter, Quotas, Usage
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.services import REAL_TIME
@@ -18,7 +18,7 @@ from tests.support.state_files import snapshot_of
 RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries")
 
 
-class CountingServices(NoServices):
+class CountingServices(Services):
     """Services without a server; all projects together may store a megabyte."""
 
     def __init__(self) -> None:
