@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from marshmallow import Schema, fields
 
@@ -17,8 +16,7 @@ CREATE = "create"
 UPDATE = "update"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordField(Generic[Subject]):
+class RecordField(NamedTuple, Generic[Subject]):
     """One field of a record.
 
     ``getter`` gets the value from the record's subject, None omits the field, and a
