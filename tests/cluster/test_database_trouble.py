@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import pytest
 
-from payment_sandbox.projects.project import NoServices
+from payment_sandbox.projects.project import Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
@@ -17,7 +17,7 @@ from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import UnknownOutcome
 from payment_sandbox_company.schema import NEWEST_VERSION
 from tests.cluster.conftest import Company
-from tests.storage.test_every_store import NOON
+from tests.storage.conftest import NOON
 from tests.support import postgres
 from tests.support.cut_wire import Wire
 from tests.support.driver import Sandbox, card
@@ -37,7 +37,7 @@ def own_server() -> Iterator[Postgres]:
 
 def registry_on(database: Database) -> Registry:
     """Return an empty registry on a database."""
-    return Registry(NoServices(REAL_TIME), database, catalogue(), clock=NOON)
+    return Registry(Services(REAL_TIME), database, catalogue(), clock=NOON)
 
 
 @pytest.mark.parametrize("is_applied", [True, False])

@@ -11,7 +11,7 @@ from werkzeug.exceptions import NotFound
 from werkzeug.test import Client, TestResponse
 
 from payment_sandbox.projects.clock import ClockStart, RealTime
-from payment_sandbox.projects.project import NoServices
+from payment_sandbox.projects.project import Services
 from payment_sandbox.serving.app import SandboxApp, make_app
 from payment_sandbox.web.routes import JSON, described_routes
 from tests.support.projects import made_registry
@@ -158,7 +158,7 @@ def record_examples() -> Shop:
     """Record examples of all JSON routes."""
     moment = ClockStart.parse(START_TIME).at
     assert moment is not None, "the start time must be frozen"
-    services = NoServices(RealTime(lambda: moment, lambda: 0.0))
+    services = Services(RealTime(lambda: moment, lambda: 0.0))
     registry = made_registry(1, START_TIME, services)
     _, api_key = registry.create({"name": "Sock shop"})
     shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)

@@ -10,7 +10,7 @@ from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_a
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import ClockStart, RealTime
-from payment_sandbox.projects.project import NoServices
+from payment_sandbox.projects.project import Services
 from payment_sandbox.serving.app import make_app
 from payment_sandbox.ui.pictures import draw_sequence, svg
 from tests.documentation.examples import LINES, START_TIME, Shop
@@ -29,7 +29,7 @@ FlowSteps = Generator[dict[str, Any], dict[str, Any], None]
 """The steps of a flow: a generator that yields the order to draw, and receives the order back."""
 
 
-class SimulatedShop(NoServices):
+class SimulatedShop(Services):
     """Services with a simulated shop, which reads the order and then answers the webhook at once."""
 
     def __init__(self, real: RealTime, read_order: Callable[[str], None]) -> None:

@@ -42,6 +42,8 @@ def test_every_recipe_is_tested(recipe: str) -> None:
 
 def test_the_middlewares_are_those_of_the_merchant_api() -> None:
     """The page names all middlewares in their order."""
-    (names,) = re.findall(r"`web/merchant/merchant_face\.py` lists them in order: (.+?)\. An", PAGE, re.DOTALL)
+    (names,) = re.findall(
+        r"`web/merchant/merchant_face\.py` lists them in order: (.+?)\. An", PAGE, re.DOTALL
+    )
     steps = [step for middleware in MIDDLEWARES for step in middleware if step is not None]
     assert re.findall(r"`(\w+)`", names) == [step.__name__ for step in steps]

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 import requests
 
-from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, NoRehearsal, Rehearsal
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop
@@ -49,7 +49,7 @@ def test_a_webhook_can_be_sent_before_its_response(project: Callable[..., Sandbo
 
 
 @pytest.mark.rule("SET-60")
-@pytest.mark.parametrize("rehearsal", [NO_REHEARSAL, NoRehearsal()], ids=["usual", "rehearsed"])
+@pytest.mark.parametrize("rehearsal", [NO_REHEARSAL, Rehearsal()], ids=["usual", "rehearsed"])
 def test_no_response_comes_before_the_receiver_has_answered(
     project: Callable[..., Sandbox], shop: Shop, rehearsal: Rehearsal
 ) -> None:
@@ -137,14 +137,8 @@ def test_an_advance_holds_up_no_other_project(project: Callable[..., Sandbox], s
 @pytest.mark.rule("CTL-08")
 def test_a_slow_receiver_delays_no_other_project(project: Callable[..., Sandbox], shop: Shop) -> None:
     """Another project's webhook arrives while a slow receiver is still working."""
-    blocked, released = Event(), Event()
-
-    def block(received: Received) -> int:
-        blocked.set()
-        return 200 if released.wait(4) else 500
-
     slow_shop = Shop()
-    slow_shop.answer = block
+    blocked, released = slow_shop.hold()
     slow, quick = project(webhook_url=slow_shop.url), project(webhook_url=shop.url)
     slow.place(by("bank-transfer"))
     assert blocked.wait(60)

@@ -29,7 +29,7 @@ from payment_sandbox.projects.caller import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery
-from payment_sandbox.projects.project import NoServices, Project, ProjectReset
+from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
@@ -48,7 +48,7 @@ BUSY_SECONDS: Final = 1000.0
 BACKGROUND_SECONDS: Final = 2.0
 
 
-class Services(NoServices):
+class SimulatedServices(Services):
     """A server's services, on the thread whose turn it is."""
 
     delivers = True
@@ -100,7 +100,7 @@ class Server:
 
     def __init__(self, company: "Company", name: str) -> None:
         self.database = SimulatedDatabase(company.shared, name)
-        self.services = Services(self, company.world)
+        self.services = SimulatedServices(self, company.world)
         self.courier = SimulatedCourier(self, company)
         database: Any = self.database
         self.registry = ClusterRegistry(self.services, database, CATALOGUE, ids=None)

@@ -8,7 +8,7 @@ from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import NoServices, Project, Services
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
@@ -20,7 +20,7 @@ from payment_sandbox.storage.sqlite import StateFile, restore_registry
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
     """Create a project with a frozen clock; without services, no webhooks are delivered."""
     identity = Identity("p", "m", "key", ClockStart("frozen", at))
-    project = Project(identity, Settings(**settings), services or NoServices(REAL_TIME), MemoryStorage())
+    project = Project(identity, Settings(**settings), services or Services(REAL_TIME), MemoryStorage())
     project.begin()
     return project
 
@@ -35,10 +35,10 @@ def made_registry(
 ) -> Registry:
     """Create a registry; without services, it has no background workers."""
     ids = Ids(seed) if seed is not None else None
-    return Registry(services or NoServices(REAL_TIME), MemoryStorage(), catalogue(), ids=ids, clock=clock)
+    return Registry(services or Services(REAL_TIME), MemoryStorage(), catalogue(), ids=ids, clock=clock)
 
 
 def stored_registry(file: StateFile, at: datetime) -> Registry:
     """Return the registry of a state file, at a fixed time and without background workers."""
-    services = NoServices(RealTime(lambda: at, lambda: 0.0))
+    services = Services(RealTime(lambda: at, lambda: 0.0))
     return restore_registry(services, file, catalogue(), ids=Ids(1))

@@ -8,10 +8,10 @@ from payment_sandbox.methods.common import (
     CREDITOR,
     ISSUERS,
     NO_DELAY,
-    AttemptDraft,
     Capabilities,
     Credit,
     Labels,
+    Method,
     Move,
     OpenPage,
     Reveal,
@@ -23,12 +23,11 @@ from payment_sandbox.methods.common import (
     payer,
 )
 from payment_sandbox.orders.actions import BANK, Action
-from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
 
-class BankTransfer:
+class BankTransfer(Method):
     """A transfer, pending until the bank credits it; in test mode, it stays pending (SEPA-01, SEPA-04)."""
 
     name = "bank-transfer"
@@ -46,14 +45,6 @@ class BankTransfer:
         page_details=("reference", "creditor_iban", *CREDITOR),
         outcomes=(frozenset({"credit"}),),
     )
-
-    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """Return the outcome keys that apply to this attempt."""
-        return self.capabilities.outcomes[0]
-
-    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Accept any request: a transfer needs no details (SEPA-05)."""
-        return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Reveal the creditor's account, and wait for the bank."""
@@ -73,10 +64,6 @@ class BankTransfer:
             return []
         action = Action(BANK, "credit", amount_cents=credit.get("amount"))
         return [ScheduleAction(Period.parse(credit.get("after", NO_DELAY)), action)]
-
-    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Return no steps: the page only shows the account number."""
-        return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Complete the transfer once the full amount has arrived, even after expiry."""

@@ -1,8 +1,9 @@
 """The interface of payment methods, and their shared behaviour."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.times import Period
@@ -166,35 +167,35 @@ class StoreCard(NamedTuple):
 Step = Move | ScheduleAction | Reveal | OpenPage | Credit | StoreCard
 
 
-class Method(Protocol):
-    """A payment method; its functions are pure and return data."""
+class Method(ABC):
+    """A payment method; its functions are pure and return data. By default, nobody acts on an attempt."""
 
     name: str
     capabilities: Capabilities
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """Return the outcome keys of scenarios that apply to this attempt."""
-        ...
+        return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Return all violations of a request for this method."""
-        ...
+        """Return all violations of a request for this method, besides those of the form."""
+        return []
 
+    @abstractmethod
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Return the steps to take when an attempt is created."""
-        ...
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Return the steps to take when the customer visits the payment page."""
-        ...
+        return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Return the steps to take after an action; called only with one of ``actions``."""
-        ...
+        return []
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
         """Return the names of the currently possible actions."""
-        ...
+        return ()
 
 
 def success_move(attempt: Transaction) -> Move:
@@ -231,19 +232,8 @@ PLANNED_ACTIONS: Final[Mapping[str, str | None]] = {
 """The customer's actions on a page, by their names in scenarios."""
 
 
-class PageMethod:
+class PageMethod(Method):
     """The shared behaviour of all methods with a page."""
-
-    name: str
-    capabilities: Capabilities
-
-    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """Return the outcome keys that apply to this attempt."""
-        return self.capabilities.outcomes[0]
-
-    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Accept any request that the form accepts."""
-        return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Open the page, and schedule the customer's action if the scenario plans one."""
@@ -363,7 +353,7 @@ def error_move(reason: str | None) -> Move:
 SETTLEMENT_DELAY: Final = "PT1M"
 
 
-class Refund:
+class Refund(Method):
     """A pseudo-method for refunds; the order's own method returns the money."""
 
     name = "refund"
@@ -380,14 +370,6 @@ class Refund:
         ),
     )
 
-    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """Return the outcome keys that apply to this attempt."""
-        return self.capabilities.outcomes[0]
-
-    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Accept any request; the order's ledger checks refunds."""
-        return []
-
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Settle at once, unless the scenario or the setting ``refund_status`` defers it (A27)."""
         plan = attempt.plan
@@ -398,10 +380,6 @@ class Refund:
         if "after" not in plan and not is_slow:
             return self.finish(attempt, action, terms)
         return [Move(Trigger.START), ScheduleAction(planned_delay(attempt, SETTLEMENT_DELAY), action)]
-
-    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Return no steps: a refund has no page."""
-        return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Settle or fail."""

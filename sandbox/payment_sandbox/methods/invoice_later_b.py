@@ -4,22 +4,20 @@ from collections.abc import Sequence
 
 from payment_sandbox.methods.common import (
     DECLINE_TRIGGERS,
-    AttemptDraft,
     Capabilities,
     Labels,
+    Method,
     Move,
     OpenPage,
     Step,
     Terms,
     decline_move,
 )
-from payment_sandbox.orders.actions import Action
-from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.orders.transaction import Transaction
 
 
-class InvoiceLaterB:
+class InvoiceLaterB(Method):
     """An invoice, accepted or declined at creation without the customer (STA-16, STA-17)."""
 
     name = "invoice-later-b"
@@ -46,28 +44,8 @@ class InvoiceLaterB:
         outcomes=(frozenset({"screening", "reason"}),),
     )
 
-    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """Return the outcome keys that apply to this attempt."""
-        return self.capabilities.outcomes[0]
-
-    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Accept any request: the capabilities already require lines and a customer."""
-        return []
-
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Screen the customer; passing authorizes the payment."""
         if attempt.plan.get("screening") == "declined":
             return [decline_move(attempt.plan.get("reason"))]
         return [OpenPage(), Move(Trigger.ACCEPT)]
-
-    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Return no steps: the page only explains the next steps."""
-        return []
-
-    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Return no steps, because there are no actions."""
-        return []
-
-    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Return no actions: only the merchant acts."""
-        return ()

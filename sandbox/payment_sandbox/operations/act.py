@@ -27,7 +27,7 @@ from payment_sandbox.orders.refusals import (
     Violation,
 )
 from payment_sandbox.orders.statuses import OrderStatus, Trigger
-from payment_sandbox.orders.transaction import EMPTY_MAPPING, Transaction
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.caller import NO_CALLER
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO

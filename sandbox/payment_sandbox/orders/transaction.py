@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.statuses import OPEN_STATUSES, TRANSACTION_TRANSITIONS, TransactionStatus, Trigger
-
-EMPTY_MAPPING: Final[Mapping[str, Any]] = {}
-"""The mapping that attempts without details share, to save memory."""
 
 
 class TransactionEvent(NamedTuple):
@@ -39,8 +36,8 @@ class Transaction:
     status: str = TransactionStatus.NEW.value
     completed: datetime | None = None
     capture_mode: str | None = None
-    asked: Mapping[str, Any] = field(default_factory=lambda: EMPTY_MAPPING)  # as requested, never a CVC
-    details: Mapping[str, Any] = field(default_factory=lambda: EMPTY_MAPPING)  # shown in responses
+    asked: Mapping[str, Any] = field(default_factory=dict)  # the request's details, never a CVC
+    details: Mapping[str, Any] = field(default_factory=dict)  # shown in responses
     events: tuple[TransactionEvent, ...] = ()
     reason: str | None = None
     customer_message: str | None = None
@@ -49,7 +46,7 @@ class Transaction:
     credited_cents: Cents = 0
     authorization: Authorization | None = None
     credit_debit: str = "credit"
-    plan: Mapping[str, Any] = field(default_factory=lambda: EMPTY_MAPPING)  # the scenario's outcome
+    plan: Mapping[str, Any] = field(default_factory=dict)  # the outcome according to the scenario
 
     @property
     def is_open(self) -> bool:

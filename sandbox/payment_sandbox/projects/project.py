@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.orders.order import Order
@@ -18,7 +18,7 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.outbox import HeldDeliveries, OutboxEntry, QueuedDelivery
-from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
+from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Relay
 from payment_sandbox.projects.settings import Settings
@@ -38,85 +38,43 @@ class ProjectReset(Refusal):
     rule = "CTL-09"
 
 
-class Services(Protocol):
-    """The host of a project: delivers webhooks, wakes running clocks, and reads the time."""
+class Services:
+    """The host of a project; this class has no server: it delivers nothing, and only calls move the clock."""
 
-    real: RealTime
-    public_url: str
-    """The base URL for merchants and payers, without a trailing slash."""
-    delivers: bool
-    """Whether webhooks are delivered; if they are not, no call waits for them."""
-    quotas: Quotas
-    meter: Meter | None
-    """Counts the records and bytes of all projects; None if there are no quotas."""
-
-    def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox, one at a time, on another thread or on a waiting thread."""
-        ...
-
-    def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
-        """Deliver one webhook on this thread, and return once it is answered."""
-        ...
-
-    def pause(self, seconds: float) -> None:
-        """Wait in real time for another server."""
-        ...
-
-    def wake(self, project: "Project") -> None:
-        """Recompute the time of the project's next agenda entry."""
-        ...
-
-    def count_order(self) -> None:
-        """Count an order."""
-        ...
-
-    def on_epoch_end(self, epoch: Epoch) -> None:
-        """Handle the end of an epoch."""
-        ...
-
-    def on_opened(self, project: "Project") -> None:
-        """Handle a created or loaded project."""
-        ...
-
-    def forget(self, project: "Project") -> None:
-        """Drop all data of a deleted project."""
-        ...
-
-
-class NoServices:
-    """The host of a project without a server: it delivers nothing, and only calls move the clock."""
-
-    delivers = False
     public_url = ""
+    """The base URL for merchants and payers, without a trailing slash."""
+    delivers = False
+    """Whether webhooks are delivered; if they are not, no call waits for them."""
     quotas = NO_QUOTAS
     meter: Meter | None = None
+    """Counts the records and bytes of all projects; None if there are no quotas."""
 
     def __init__(self, real: RealTime) -> None:
         self.real = real
 
     def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
-        """Leave the webhooks in the outbox."""
+        """Deliver the webhooks in the outbox, one at a time, on another thread or on a waiting thread."""
 
     def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
-        """Drop the webhook."""
+        """Deliver one webhook on this thread, and return once it is answered."""
 
     def pause(self, seconds: float) -> None:
-        """Do nothing."""
+        """Wait in real time for another server."""
 
     def wake(self, project: "Project") -> None:
-        """Do nothing."""
+        """Recompute the time of the project's next agenda entry."""
 
     def count_order(self) -> None:
-        """Do nothing."""
+        """Count an order."""
 
     def on_epoch_end(self, epoch: Epoch) -> None:
-        """Do nothing."""
+        """Handle the end of an epoch."""
 
     def on_opened(self, project: "Project") -> None:
-        """Do nothing."""
+        """Handle a created or loaded project."""
 
     def forget(self, project: "Project") -> None:
-        """Do nothing."""
+        """Drop all data of a deleted project."""
 
 
 class Project:
@@ -425,6 +383,14 @@ class Project:
         """Queue a webhook."""
         if epoch.outbox.put(queued, caller().held):
             self.services.deliver_outbox(self, epoch)
+
+    def send_pending(self) -> None:
+        """Send the pending webhooks, and wake the project for its due commands."""
+        epoch = self.epoch
+        if not epoch.store.is_shared:
+            for queued in epoch.webhooks_to_send():
+                self.put(epoch, queued._replace(job=0))
+        self.services.wake(self)
 
     def end_listener_wait(self) -> None:
         """Queue the webhooks that await a listener."""

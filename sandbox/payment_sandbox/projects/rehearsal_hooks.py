@@ -1,8 +1,8 @@
-"""The hooks of a rehearsal, called at every step of a project; without a rehearsal, they are no-ops."""
+"""The hooks of a rehearsal, called at every step of a project; by default, they are no-ops."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
@@ -17,102 +17,54 @@ Do = Callable[[Action], Order]
 Result = TypeVar("Result")
 
 
-class Rehearsal(Protocol):
-    """Observes the steps of a test, and varies some of them."""
+class Rehearsal:
+    """Observes the steps of a test, and varies some of them; this class varies none."""
 
-    is_threaded: bool
+    is_threaded = False
     """Whether a shop in the test's process handles webhooks on separate threads."""
 
     def must_end_run(self, path: str) -> bool:
         """Whether a call ends the run, because the shop repeats it endlessly or the run was aborted."""
-        ...
-
-    def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Choose the time of a job's next run; ``limit`` is the next event, or the end of the advance."""
-        ...
-
-    def run_job(self, job: Job) -> str | None:
-        """Run a job of the shop, perhaps twice; return an error message, or None."""
-        ...
-
-    def call(self, method: str, path: str) -> Fault | None:
-        """Choose the fault for a call by the shop; None for no fault."""
-        ...
-
-    def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the body of a response with an order; ``is_stale`` if the body is an earlier version."""
-        ...
-
-    def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """Choose the effect on a webhook attempt; None delivers the webhook as usual."""
-        ...
-
-    def deliver_first(self, deliver: Callable[[], None]) -> None:
-        """Deliver a call's webhooks before its response; return once each handler has ended or is waiting."""
-        ...
-
-    def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action on an order, or a replacement for the action."""
-        ...
-
-    def advance(self, do: Callable[[], Result]) -> Result:
-        """Advance the clock; more time may pass afterwards."""
-        ...
-
-    def decide(self, subject: Subject) -> Mapping[str, Any] | None:
-        """Choose the outcome of a new attempt or refund; None leaves the outcome to the scenario."""
-        ...
-
-    def record_endless_wait(self, method: str, path: str) -> None:
-        """Record an unanswered call that has no timeout."""
-        ...
-
-
-class NoRehearsal:
-    """A rehearsal whose hooks are no-ops."""
-
-    is_threaded = False
-
-    def must_end_run(self, path: str) -> bool:
-        """Continue the run."""
         return False
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Run the job at its time."""
+        """Choose the time of a job's next run; ``limit`` is the next event, or the end of the advance."""
         return job.at
 
     def run_job(self, job: Job) -> str | None:
-        """Run the job once."""
+        """Run a job of the shop, perhaps twice; return an error message, or None."""
         return job.run()
 
-    def call(self, method: str, path: str) -> None:
-        """Choose no fault."""
+    def call(self, method: str, path: str) -> Fault | None:
+        """Choose the fault for a call by the shop; None for no fault."""
+        return None
 
     def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the body unchanged."""
+        """Return the body of a response with an order; ``is_stale`` if the body is an earlier version."""
         return body
 
-    def webhook(self, delivery: Delivery) -> None:
-        """Deliver the webhook as usual."""
+    def webhook(self, delivery: Delivery) -> WebhookEffect | None:
+        """Choose the effect on a webhook attempt; None delivers the webhook as usual."""
+        return None
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
-        """Deliver the webhooks."""
+        """Deliver a call's webhooks before its response; return once each handler has ended or is waiting."""
         deliver()
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform the action unchanged."""
+        """Perform an action on an order, or a replacement for the action."""
         return do(action)
 
     def advance(self, do: Callable[[], Result]) -> Result:
-        """Perform the advance unchanged."""
+        """Advance the clock; more time may pass afterwards."""
         return do()
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
-        """Leave the outcome to the scenario."""
+        """Choose the outcome of a new attempt or refund; None leaves the outcome to the scenario."""
         return None
 
     def record_endless_wait(self, method: str, path: str) -> None:
-        """Do nothing."""
+        """Record an unanswered call that has no timeout."""
 
 
-NO_REHEARSAL: Final = NoRehearsal()
+NO_REHEARSAL: Final = Rehearsal()

@@ -1,6 +1,7 @@
-"""The interface of stores, and the change set of an edit for an atomic commit."""
+"""The records of an epoch, the interface of their storage, and the change set of an edit."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -88,24 +89,31 @@ class JournalRow(NamedTuple):
     body: str
 
 
-class Store(Protocol):
-    """A store of change sets and records; by default, in memory and for a single server."""
+class Store(ABC):
+    """The records of an epoch in memory; subclasses commit change sets. By default, for a single server."""
 
     is_durable: bool = False
     is_new: bool = False
     """Whether the store is durable and still empty, so that its first change set must be complete."""
     is_shared: bool = False
     """Whether several servers write to the store, so that only one server sends webhooks."""
-    deliveries_dropped: int
-    account: Account | None
-    """Counts the stored records of the project; None if there are no quotas."""
-    order: Callable[[str], Order | None]
-    """The newest version of an order or refund."""
-    credential: Callable[[str], Credential | None]
-    """A stored card, by its token."""
-    qr_request: Callable[[str], QrRequest | None]
-    delivery: Callable[[str], Delivery | None]
-    """A webhook, with its attempts."""
+
+    def __init__(self) -> None:
+        self._orders: dict[str, Order] = {}
+        self._credentials: dict[str, Credential] = {}
+        self._qr_requests: dict[str, QrRequest] = {}
+        self._deliveries: dict[str, Delivery] = {}
+        self._deliveries_of: dict[str, dict[str, None]] = {}  # ids of webhooks, by order
+        self.deliveries_dropped = 0
+        self.account: Account | None = None
+        """Counts the stored records of the project; None if there are no quotas."""
+        self.order = self._orders.get
+        """The newest version of an order or refund."""
+        self.credential = self._credentials.get
+        """A stored card, by its token."""
+        self.qr_request = self._qr_requests.get
+        self.delivery = self._deliveries.get
+        """A webhook, with its attempts."""
 
     @property
     def is_clock_held(self) -> bool:
@@ -140,6 +148,7 @@ class Store(Protocol):
         """Whether the advance on this server still holds the project's clock."""
         return True
 
+    @abstractmethod
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
         """Commit a change set atomically; ``is_due`` for automatic changes, such as an expiry.
 
@@ -147,6 +156,7 @@ class Store(Protocol):
             QuotaReached: the change exceeds a quota, and is not due.
         """
 
+    @abstractmethod
     def load(self, change: ChangeSet) -> None:
         """Load saved records into memory."""
 
@@ -164,25 +174,35 @@ class Store(Protocol):
 
     def order_ids(self) -> list[str]:
         """Return the identifiers of all orders and refunds, oldest first."""
+        return list(self._orders)
 
     @property
     def newest_order_id(self) -> str | None:
         """The identifier of the newest order or refund, if any."""
+        return next(reversed(self._orders), None)
 
     def deliveries(self) -> list[Delivery]:
         """Return all webhooks, oldest first."""
+        return list(self._deliveries.values())
 
     def deliveries_of(self, order_id: str) -> list[Delivery]:
         """Return the webhooks of one order, oldest first."""
+        ids = list(self._deliveries_of.get(order_id, ()))
+        deliveries = map(self._deliveries.get, ids)
+        return [delivery for delivery in deliveries if delivery is not None]
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """Yield all orders and refunds, newest first, except orders created during the iteration."""
+        """Yield all orders and refunds, newest first, except those created during the iteration."""
+        for order_id in reversed(list(self._orders)):
+            yield self._orders[order_id]
 
     def credentials(self) -> list[Credential]:
         """Return all stored cards."""
+        return list(self._credentials.values())
 
     def qr_requests(self) -> list[QrRequest]:
         """Return all QR requests."""
+        return list(self._qr_requests.values())
 
 
 SINGLE_SERVER: Final = nullcontext()

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict
 
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.transaction import EMPTY_MAPPING
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 

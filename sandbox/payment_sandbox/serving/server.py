@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, DATABASES_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.loading import lazy
-from payment_sandbox.projects.project import NoServices
+from payment_sandbox.projects.project import Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.app import make_app
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
@@ -27,7 +27,6 @@ from payment_sandbox.serving.starting import (
 )
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.storage.snapshot import send_pending
 from payment_sandbox.web.site import ServerContext
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Server:
         if self.housekeeper is not None:
             self.housekeeper.start()
         for project in self.registry.loaded_projects():
-            send_pending(project)
+            project.send_pending()
 
     def listen(self, listener: SiteServer) -> None:
         """Replace the listener of a server that accepted no connections."""
@@ -211,7 +210,7 @@ def _create_app(
 
 def unattended_registry() -> Registry:
     """Build a registry without a server, for callers that need only the application's routes."""
-    return Registry(NoServices(REAL_TIME), MemoryStorage(), load_catalogue())
+    return Registry(Services(REAL_TIME), MemoryStorage(), load_catalogue())
 
 
 def openapi_description() -> str:

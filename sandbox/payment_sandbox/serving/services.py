@@ -13,7 +13,7 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
 from payment_sandbox.projects.outbox import OutboxEntry
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
@@ -159,7 +159,7 @@ ORDERS_PER_FREEZE: Final = 250
 REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 
 
-class ServerServices:
+class ServerServices(Services):
     """The courier and scheduler for all projects of a server.
 
     With ``freeze_memory``, the garbage collector skips existing orders: scanning 100,000 would block all
@@ -167,7 +167,6 @@ class ServerServices:
     """
 
     delivers = True
-    public_url = ""
 
     def __init__(
         self,
@@ -178,7 +177,7 @@ class ServerServices:
         *,
         freeze_memory: bool = False,
     ) -> None:
-        self.real = REAL_TIME
+        super().__init__(REAL_TIME)
         self.quotas = quotas or NO_QUOTAS
         self.meter = Meter(self.quotas) if self.quotas.needs_meter else None
         self._observer = observer

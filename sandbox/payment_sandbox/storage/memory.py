@@ -1,4 +1,4 @@
-"""Records in memory, the read side of every store."""
+"""Records in memory, whose limits and quotas every store shares."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,13 +6,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.quotas import Account, Usage
+from payment_sandbox.projects.quotas import Usage
 from payment_sandbox.projects.store import ChangeSet, Storage, Store
 from payment_sandbox.storage.codec import encode
 
@@ -93,18 +90,8 @@ class MemoryStore(Store):
     """A store in memory; old finished webhooks make room for new ones."""
 
     def __init__(self) -> None:
-        self._orders: dict[str, Order] = {}
-        self._credentials: dict[str, Credential] = {}
-        self._qr_requests: dict[str, QrRequest] = {}
-        self._deliveries: dict[str, Delivery] = {}
-        self._deliveries_of: dict[str, dict[str, None]] = {}  # ids of webhooks, by order
-        self.deliveries_dropped = 0
-        self.account: Account | None = None
+        super().__init__()
         self._record_sizes = RecordSizes()  # empty if no quota counts bytes
-        self.order = self._orders.get
-        self.credential = self._credentials.get
-        self.qr_request = self._qr_requests.get
-        self.delivery = self._deliveries.get
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
         """Save the new versions, and drop the surplus webhooks."""
@@ -194,35 +181,3 @@ class MemoryStore(Store):
         candidates = [delivery for delivery in known.values() if delivery.id not in changed]
         candidates.sort(key=lambda delivery: delivery.state is DeliveryState.PENDING)
         return [delivery.id for delivery in candidates[:DELIVERIES_DROPPED_AT_ONCE]]
-
-    def order_ids(self) -> list[str]:
-        """Return the identifiers of all orders and refunds, oldest first."""
-        return list(self._orders)
-
-    @property
-    def newest_order_id(self) -> str | None:
-        """The identifier of the newest order or refund; None if there is none."""
-        return next(reversed(self._orders), None)
-
-    def deliveries(self) -> list[Delivery]:
-        """Return all webhooks, oldest first."""
-        return list(self._deliveries.values())
-
-    def deliveries_of(self, order_id: str) -> list[Delivery]:
-        """Return the webhooks of one order, oldest first."""
-        ids = list(self._deliveries_of.get(order_id, ()))
-        deliveries = map(self._deliveries.get, ids)
-        return [delivery for delivery in deliveries if delivery is not None]
-
-    def orders_newest_first(self) -> Iterator[Order]:
-        """Yield all orders and refunds, newest first, except those created during the iteration."""
-        for order_id in reversed(list(self._orders)):
-            yield self._orders[order_id]
-
-    def credentials(self) -> list[Credential]:
-        """Return all stored cards."""
-        return list(self._credentials.values())
-
-    def qr_requests(self) -> list[QrRequest]:
-        """Return all QR requests."""
-        return list(self._qr_requests.values())

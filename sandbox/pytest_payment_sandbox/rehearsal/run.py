@@ -21,7 +21,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.jobs import Job
-from payment_sandbox.projects.rehearsal_hooks import Do, Result
+from payment_sandbox.projects.rehearsal_hooks import Do, Rehearsal, Result
 from payment_sandbox.scenarios.effects import AfterPayment, Fault, Timeout, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
@@ -163,7 +163,7 @@ class RepeatedCalls:
         return self.most_calls > 2 * self._limit
 
 
-class RehearsedRun:
+class RehearsedRun(Rehearsal):
     """One run of a test: decides the fault, effect or time of each step for the project."""
 
     is_thread_safe = True  # whether the shop's handlers work on threads other than the test's

@@ -25,72 +25,55 @@ from payment_sandbox.web.answers.transaction_tables import (
     transaction_record,
 )
 
-ON_CREATE: Final = (CREATE,)
 LINE_STATUSES: Final = ("authorized", "captured", "voided")
 
 LINE_ID: Final = "merchant_order_line_id"
 LINE: Final[Table[OrderLine]] = Table(
     "OrderLine",
     "An order line.",
+    "",
     (
         RecordField(
             "type",
-            attrgetter("type"),
             reads=Choice(LINE_TYPES, load_default="physical", about="The kind of line."),
-            on=ON_CREATE,
             always=True,
             rule="LINE-01",
         ),
         RecordField(
             "amount",
-            attrgetter("amount_cents"),
             reads=Whole(
                 -AMOUNT_CENTS_MAX,
                 AMOUNT_CENTS_MAX,
                 required=True,
                 about="Cents per item, including VAT; negative for some types only.",
             ),
-            on=ON_CREATE,
+            getter=attrgetter("amount_cents"),
             always=True,
             rule="LINE-02",
         ),
         RecordField(
             "currency",
-            attrgetter("currency"),
             reads=Choice((CURRENCY,), load_default=CURRENCY, about="EUR."),
-            on=ON_CREATE,
             always=True,
             rule="LINE-03",
         ),
         RecordField(
             "merchant_order_line_id",
-            attrgetter("merchant_order_line_id"),
             reads=Text(
                 about="The id that captures, voids and refunds use for this line; unique in its order."
             ),
-            on=ON_CREATE,
             rule="LINE-04",
         ),
-        RecordField(
-            "name",
-            attrgetter("name"),
-            reads=Text(about="Shown to the customer."),
-            on=ON_CREATE,
-            rule="LINE-05",
-        ),
+        RecordField("name", reads=Text(about="Shown to the customer."), rule="LINE-05"),
         RecordField(
             "quantity",
-            attrgetter("quantity"),
             reads=Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items."),
-            on=ON_CREATE,
             always=True,
             rule="LINE-06",
         ),
         RecordField(
             "vat_percentage",
-            attrgetter("vat_percentage"),
             reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
-            on=ON_CREATE,
             rule="SET-30",
         ),
     ),
@@ -122,27 +105,25 @@ class LineDetail:
 LINE_DETAIL: Final[Table[LineDetail]] = Table(
     "LineDetail",
     "The quantity of a line in one status; numbers are strings.",
+    "line.",
     (
         RecordField(
-            "amount", lambda detail: str(detail.line.amount_cents), text(), always=True, rule="LDET-04"
+            "amount", getter=lambda detail: str(detail.line.amount_cents), always=True, rule="LDET-04"
         ),
-        RecordField("currency", attrgetter("line.currency"), text(), always=True, rule="LDET-01"),
-        RecordField(
-            "merchant_order_line_id", attrgetter("line.merchant_order_line_id"), text(), rule="LDET-01"
-        ),
-        RecordField("name", attrgetter("line.name"), text(), rule="LDET-01"),
-        RecordField("quantity", lambda detail: str(detail.quantity), text(), always=True, rule="LDET-04"),
-        RecordField(
-            "type", attrgetter("line.type"), text(enum=list(LINE_TYPES)), always=True, rule="LDET-01"
-        ),
+        RecordField("currency", always=True, rule="LDET-01"),
+        RecordField("merchant_order_line_id", rule="LDET-01"),
+        RecordField("name", rule="LDET-01"),
+        RecordField("quantity", getter=lambda detail: str(detail.quantity), always=True, rule="LDET-04"),
+        RecordField("type", text(enum=list(LINE_TYPES)), always=True, rule="LDET-01"),
         RecordField(
             "vat_percentage",
-            lambda detail: None if detail.line.vat_percentage is None else str(detail.line.vat_percentage),
-            text(),
+            getter=lambda detail: (
+                None if detail.line.vat_percentage is None else str(detail.line.vat_percentage)
+            ),
             rule="LDET-04",
         ),
         RecordField(
-            "status", attrgetter("status"), text(enum=list(LINE_STATUSES)), always=True, rule="LDET-02"
+            "status", text(enum=list(LINE_STATUSES)), getter=attrgetter("status"), always=True, rule="LDET-02"
         ),
     ),
 )
@@ -177,7 +158,6 @@ def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
     yield "voided", voided
 
 
-ON_CREATE_AND_UPDATE: Final = (CREATE, UPDATE)
 LINE_DETAILS_NAME: Final = "order_line_details"
 AMOUNT_DETAILS_NAME: Final = "amount_details"
 
@@ -218,122 +198,103 @@ def _echo_field(field: SentField) -> RecordField[ShownOrder]:
     def echo(shown: ShownOrder) -> Any:
         return shown.order.sent.get(field.name)
 
-    on = ON_CREATE_AND_UPDATE if field.changes else ON_CREATE
+    getter = SPECIAL_GETTERS.get(field.name, echo)
     return RecordField(
-        field.name, SPECIAL_GETTERS.get(field.name, echo), reads=field.reads, on=on, rule=field.rule
+        field.name, reads=field.reads, getter=getter, is_updatable=field.changes, rule=field.rule
     )
 
 
 AMOUNTS_TABLE: Final[Table[Order]] = Table(
     "Amounts",
     "The amount by state, in cents: captured + voided + remaining = original.",
+    "",
     (
-        RecordField("original", attrgetter("amount_cents"), number(), always=True, rule="ADET-01"),
-        RecordField("captured", attrgetter("captured_cents"), number(), always=True, rule="ADET-01"),
-        RecordField("voided", attrgetter("voided_cents"), number(), always=True, rule="ADET-01"),
-        RecordField("remaining", attrgetter("remaining_cents"), number(), always=True, rule="ADET-01"),
+        RecordField("original", number(), getter=attrgetter("amount_cents"), always=True, rule="ADET-01"),
+        RecordField("captured", number(), getter=attrgetter("captured_cents"), always=True, rule="ADET-01"),
+        RecordField("voided", number(), getter=attrgetter("voided_cents"), always=True, rule="ADET-01"),
+        RecordField("remaining", number(), getter=attrgetter("remaining_cents"), always=True, rule="ADET-01"),
     ),
 )
 
 ORDER: Final[Table[ShownOrder]] = Table(
     "Order",
     "An order or a refund.",
+    "order.",
     (
-        RecordField("id", attrgetter("order.id"), text(), always=True, rule="ORD-01"),
-        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="ORD-22"),
-        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="ORD-22"),
+        RecordField("id", always=True, rule="ORD-01"),
+        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True, rule="ORD-22"),
+        RecordField("project_id", getter=attrgetter("project.project_id"), always=True, rule="ORD-22"),
         RecordField(
-            "status",
-            attrgetter("order.status"),
-            text(enum=[status.value for status in OrderStatus]),
-            always=True,
-            rule="STA-01",
+            "status", text(enum=[status.value for status in OrderStatus]), always=True, rule="STA-01"
         ),
         RecordField(
-            "currency",
-            attrgetter("order.currency"),
-            reads=Choice((CURRENCY,), required=True, about="EUR."),
-            on=ON_CREATE,
-            always=True,
-            rule="ORD-03",
+            "currency", reads=Choice((CURRENCY,), required=True, about="EUR."), always=True, rule="ORD-03"
         ),
         RecordField(
             "amount",
-            attrgetter("order.amount_cents"),
             number("Cents."),
             Cents(required=True, about="Cents; it can change until the customer has acted."),
-            ON_CREATE,
+            getter=attrgetter("order.amount_cents"),
             always=True,
             rule="SET-11",
         ),
         *map(_echo_field, SENT_FIELDS),
         RecordField(
             "payment_methods",
-            lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),
             reads=Items(Text(), about="The methods that the hosted page may offer."),
-            on=ON_CREATE,
+            getter=lambda shown: (
+                None if shown.order.payment_methods is None else list(shown.order.payment_methods)
+            ),
             rule="ORD-13",
         ),
         RecordField(
             "order_lines",
-            lambda shown: list(map(LINE.record, shown.order.order_lines)) or None,
             fields.List(fields.Nested(LINE.shape)),
             Items(
                 FormPart(OrderLineForm),
                 most=LINES_MAX,
                 about="The items bought; they can change until the customer has acted.",
             ),
-            ON_CREATE_AND_UPDATE,
+            getter=lambda shown: list(map(LINE.record, shown.order.order_lines)) or None,
+            is_updatable=True,
             rule="ORD-16",
         ),
         RecordField(
             "transactions",
-            lambda shown: [transaction_record(*shown, attempt) for attempt in shown.order.transactions],
             fields.List(fields.Nested(TRANSACTION.shape)),
             Items(
                 FormPart(TransactionForm),
                 most=1,
                 about="Omit it for the hosted page; send one transaction to choose the method.",
             ),
-            ON_CREATE,
+            getter=lambda shown: [
+                transaction_record(*shown, attempt) for attempt in shown.order.transactions
+            ],
             always=True,
             rule="SET-17",
         ),
         RecordField(
-            "client",
-            attrgetter("order.client"),
-            reads=Anything(about="Free-form data; responses repeat it."),
-            on=ON_CREATE,
-            always=True,
-            rule="ORD-18",
+            "client", reads=Anything(about="Free-form data; responses repeat it."), always=True, rule="ORD-18"
         ),
-        RecordField("flags", attrgetter("order.flags"), fields.List(text()), always=True, rule="SET-26"),
+        RecordField("flags", fields.List(text()), always=True, rule="SET-26"),
         RecordField(
-            "reason",
-            attrgetter("order.reason"),
-            text("When the status is error: the reason, written for the customer."),
-            rule="ORD-25",
+            "reason", text("When the status is error: the reason, written for the customer."), rule="ORD-25"
         ),
         RecordField(
             "order_url",
-            lambda shown: page_urls.order_url(*shown) if shown.order.has_page else None,
             text("The hosted payment page, without a scheme unless absolute_urls is set."),
+            getter=lambda shown: page_urls.order_url(*shown) if shown.order.has_page else None,
             rule="ORD-24",
         ),
+        RecordField("refund_of_order_id", text("On refunds: the id of the refunded order."), rule="SET-48"),
+        RecordField("created", moment(), always=True, rule="ORD-19"),
+        RecordField("modified", moment(), always=True, rule="ORD-19"),
+        RecordField("completed", moment(), rule="ORD-20"),
+        RecordField("last_transaction_added", moment(), rule="ORD-21"),
         RecordField(
-            "refund_of_order_id",
-            attrgetter("order.refund_of_order_id"),
-            text("On refunds: the id of the refunded order."),
-            rule="SET-48",
+            LINE_DETAILS_NAME, fields.List(fields.Nested(LINE_DETAIL.shape)), getter=lambda shown: None
         ),
-        RecordField("created", attrgetter("order.created"), moment(), always=True, rule="ORD-19"),
-        RecordField("modified", attrgetter("order.modified"), moment(), always=True, rule="ORD-19"),
-        RecordField("completed", attrgetter("order.completed"), moment(), rule="ORD-20"),
-        RecordField(
-            "last_transaction_added", attrgetter("order.last_transaction_added"), moment(), rule="ORD-21"
-        ),
-        RecordField(LINE_DETAILS_NAME, lambda shown: None, fields.List(fields.Nested(LINE_DETAIL.shape))),
-        RecordField(AMOUNT_DETAILS_NAME, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
+        RecordField(AMOUNT_DETAILS_NAME, fields.Nested(AMOUNTS_TABLE.shape), getter=lambda shown: None),
     ),
 )
 EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAME: AMOUNTS_TABLE.record}

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from marshmallow import Schema, fields
 
@@ -17,33 +17,39 @@ CREATE = "create"
 UPDATE = "update"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordField(Generic[Subject]):
+class RecordField(NamedTuple, Generic[Subject]):
     """One field of a record.
 
-    ``getter`` gets the value from the record's subject, None omits the field, and a
-    moment is serialized as a timestamp. ``reads`` parses the value in a
-    request. ``shape`` describes the value in responses and defaults to ``reads``. ``on`` lists the requests
-    that accept the field: ``create``, ``update``, both or none. ``always`` marks a field of every response.
-    ``rule`` is the field's rule in the ledger, which a wrong value in a request breaks.
+    ``shape`` describes the value in responses; it defaults to ``reads``, or to a string. ``reads`` parses the
+    value in a request that creates the record; without it, requests cannot set the field. Requests may also
+    change a field that ``is_updatable``. ``getter`` gets the value from the record's subject; by default, it
+    is the attribute with the field's name. None omits the field, and a moment is serialized as a timestamp.
+    ``always`` marks a field of every response. ``rule`` is the field's rule in the ledger, which a wrong
+    value in a request breaks.
     """
 
     name: str
-    getter: Callable[[Subject], Any]
     shape: Any = None
     reads: Any = None
-    on: tuple[str, ...] = ()
+    getter: Callable[[Subject], Any] | None = None
+    is_updatable: bool = False
     always: bool = False
     rule: str | None = None
 
+    def is_read(self, on: str) -> bool:
+        """Whether a request may set the field: ``create`` or ``update``."""
+        return self.reads is not None and (on == CREATE or self.is_updatable)
+
 
 class Table(Generic[Subject]):
-    """The fields of one kind of record."""
+    """The fields of one kind of record; ``prefix``, such as ``order.``, is the path to their attributes."""
 
-    def __init__(self, name: str, about: str, rows: Iterable[RecordField[Subject]]) -> None:
+    def __init__(self, name: str, about: str, prefix: str, rows: Iterable[RecordField[Subject]]) -> None:
         self.name = name
         self.rows = tuple(rows)
-        self._getters = tuple((row.name, row.getter) for row in self.rows)
+        self._getters = tuple(
+            (row.name, row.getter or attrgetter(f"{prefix}{row.name}")) for row in self.rows
+        )
         self.shape = self._shape(about)
 
     def record(self, subject: Subject) -> dict[str, Any]:
@@ -57,16 +63,16 @@ class Table(Generic[Subject]):
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
         """Build the form for requests with these fields; ``methods`` adds checks."""
-        read = {row.name: row.reads for row in self.rows if on in row.on}
+        read = {row.name: row.reads for row in self.rows if row.is_read(on)}
         return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
 
     def read_only_fields(self, on: str) -> frozenset[str]:
         """Return the fields of responses that these requests cannot set."""
-        return frozenset(row.name for row in self.rows if on not in row.on)
+        return frozenset(row.name for row in self.rows if not row.is_read(on))
 
     def rules(self, path: str = "") -> dict[str, str]:
         """Map the paths of fields in requests to the rules broken by wrong values."""
-        return self._rules(path, (row for row in self.rows if row.on))
+        return self._rules(path, (row for row in self.rows if row.is_read(CREATE)))
 
     def all_rules(self, path: str = "") -> dict[str, str]:
         """Map the paths of all fields, also of those in responses only, to their rules."""
@@ -78,7 +84,7 @@ class Table(Generic[Subject]):
     def _shape(self, about: str) -> type[Schema]:
         described = {}
         for row in self.rows:
-            field = copy(row.shape if row.shape is not None else row.reads)
+            field = copy(row.shape or row.reads or text())
             field.required = row.always
             described[row.name] = field
         return type(f"{self.name}Shape", (Schema,), {"__doc__": about, "__module__": __name__, **described})

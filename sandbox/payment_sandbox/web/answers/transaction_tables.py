@@ -15,7 +15,6 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import page_urls
 from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, moment, number, text
 
-ON_CREATE: Final = (CREATE,)
 STATUSES: Final = [status.value for status in TransactionStatus]
 MSC_RATE_PER_MILLE: Final = 18
 MSC_FIXED_CENTS: Final = 5
@@ -54,129 +53,106 @@ class ShownTransaction(NamedTuple):
 EVENT: Final[Table[TransactionEvent]] = Table(
     "Event",
     "A status reached by a transaction.",
+    "",
     (
-        RecordField("id", attrgetter("id"), text(), always=True, rule="EVT-02"),
-        RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True, rule="EVT-01"),
-        RecordField("occurred", attrgetter("at"), moment(), always=True, rule="EVT-03"),
-        RecordField("noticed", attrgetter("at"), moment(), always=True, rule="EVT-03"),
-        RecordField("source", lambda event: "set_status", text(), always=True, rule="EVT-04"),
+        RecordField("id", always=True, rule="EVT-02"),
+        RecordField("event", text(enum=STATUSES), always=True, rule="EVT-01"),
+        RecordField("occurred", moment(), getter=attrgetter("at"), always=True, rule="EVT-03"),
+        RecordField("noticed", moment(), getter=attrgetter("at"), always=True, rule="EVT-03"),
+        RecordField("source", getter=lambda event: "set_status", always=True, rule="EVT-04"),
     ),
 )
 
 TRANSACTION: Final[Table[ShownTransaction]] = Table(
     "Transaction",
     "A transaction: one attempt to pay.",
+    "attempt.",
     (
-        RecordField("id", attrgetter("attempt.id"), text(), always=True, rule="TX-01"),
-        RecordField("order_id", attrgetter("order.id"), text(), always=True, rule="TX-01"),
-        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="TX-01"),
-        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="TX-01"),
-        RecordField("status", attrgetter("attempt.status"), text(enum=STATUSES), always=True, rule="TX-15"),
+        RecordField("id", always=True, rule="TX-01"),
+        RecordField("order_id", getter=attrgetter("order.id"), always=True, rule="TX-01"),
+        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True, rule="TX-01"),
+        RecordField("project_id", getter=attrgetter("project.project_id"), always=True, rule="TX-01"),
+        RecordField("status", text(enum=STATUSES), always=True, rule="TX-15"),
         RecordField(
             "payment_method",
-            attrgetter("attempt.payment_method"),
             reads=Text(required=True, about="The payment method's name, or the merchant's alias for it."),
-            on=ON_CREATE,
             always=True,
             rule="TRQ-02",
         ),
-        RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True, rule="TX-10"),
+        RecordField("payment_method_brand", getter=attrgetter("attempt.brand"), always=True, rule="TX-10"),
         RecordField(
             "payment_method_details",
-            lambda shown: page_urls.resolve_details(*shown),
             fields.Dict(metadata={"description": "Details from the payment method."}),
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
-            ON_CREATE,
+            getter=lambda shown: page_urls.resolve_details(*shown),
             always=True,
             rule="TRQ-07",
         ),
         RecordField(
             "payment_url",
-            lambda shown: page_urls.payment_url(*shown) if shown.attempt.has_page else None,
             text("The page where the customer pays, without a scheme unless absolute_urls is set."),
+            getter=lambda shown: page_urls.payment_url(*shown) if shown.attempt.has_page else None,
             rule="TX-12",
         ),
-        RecordField("product_type", lambda shown: "ecommerce", text(), always=True, rule="TX-14"),
-        RecordField("channel", lambda shown: "ecom", text(), always=True, rule="SET-29"),
+        RecordField("product_type", getter=lambda shown: "ecommerce", always=True, rule="TX-14"),
+        RecordField("channel", getter=lambda shown: "ecom", always=True, rule="SET-29"),
         RecordField(
-            "amount", attrgetter("attempt.amount_cents"), number("Cents."), always=True, rule="TX-02"
+            "amount", number("Cents."), getter=attrgetter("attempt.amount_cents"), always=True, rule="TX-02"
         ),
-        RecordField("currency", attrgetter("order.currency"), text(), always=True, rule="TX-02"),
-        RecordField("description", attrgetter("order.description"), text(), rule="TX-03"),
+        RecordField("currency", getter=attrgetter("order.currency"), always=True, rule="TX-02"),
+        RecordField("description", getter=attrgetter("order.description"), rule="TX-03"),
         RecordField(
             "balance",
-            lambda shown: "test" if shown.order.is_test else "internal",
             text(enum=["test", "internal"]),
+            getter=lambda shown: "test" if shown.order.is_test else "internal",
             always=True,
             rule="TX-04",
         ),
-        RecordField(
-            "credit_debit",
-            attrgetter("attempt.credit_debit"),
-            text(enum=["credit", "debit"]),
-            always=True,
-            rule="TX-05",
-        ),
+        RecordField("credit_debit", text(enum=["credit", "debit"]), always=True, rule="TX-05"),
         RecordField(
             "capture_mode",
-            attrgetter("attempt.capture_mode"),
             reads=Choice(
                 ("manual", "delayed"),
                 about="manual: capture with a call; delayed: captured after expiration_period.",
             ),
-            on=ON_CREATE,
             rule="TRQ-06",
         ),
         RecordField(
             "expiration_period",
-            attrgetter("attempt.expiration_period"),
             reads=PeriodText(
                 about="The time until the attempt expires, and then until its authorization does."
             ),
-            on=ON_CREATE,
             always=True,
             rule="TRQ-03",
         ),
-        RecordField(
-            "is_capturable", attrgetter("attempt.is_capturable"), fields.Boolean(), always=True, rule="SET-27"
-        ),
-        RecordField(
-            "is_fully_captured",
-            attrgetter("attempt.is_fully_captured"),
-            fields.Boolean(),
-            always=True,
-            rule="SET-27",
-        ),
-        RecordField("reason", attrgetter("attempt.reason"), text("The reason for a failure."), rule="SET-28"),
-        RecordField(
-            "customer_message",
-            attrgetter("attempt.customer_message"),
-            text("The reason, written for the customer."),
-            rule="SET-28",
-        ),
+        RecordField("is_capturable", fields.Boolean(), always=True, rule="SET-27"),
+        RecordField("is_fully_captured", fields.Boolean(), always=True, rule="SET-27"),
+        RecordField("reason", text("The reason for a failure."), rule="SET-28"),
+        RecordField("customer_message", text("The reason, written for the customer."), rule="SET-28"),
         RecordField(
             "events",
-            lambda shown: [EVENT.record(event) for event in shown.attempt.events],
             fields.List(fields.Nested(EVENT.shape)),
+            getter=lambda shown: [EVENT.record(event) for event in shown.attempt.events],
             always=True,
             rule="TX-16",
         ),
-        RecordField("created", attrgetter("attempt.created"), moment(), always=True, rule="TX-06"),
-        RecordField("modified", attrgetter("attempt.modified"), moment(), always=True, rule="TX-06"),
-        RecordField("completed", attrgetter("attempt.completed"), moment(), rule="TX-07"),
+        RecordField("created", moment(), always=True, rule="TX-06"),
+        RecordField("modified", moment(), always=True, rule="TX-06"),
+        RecordField("completed", moment(), rule="TX-07"),
         RecordField(
-            "msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents."), rule="TX-17"
+            "msc_amount",
+            number("The service's charge, in cents."),
+            getter=attrgetter("charge_cents"),
+            rule="TX-17",
         ),
         RecordField(
             "msc_calculation_type",
-            lambda shown: None if shown.charge_cents is None else "blended",
-            text(),
+            getter=lambda shown: None if shown.charge_cents is None else "blended",
             rule="TX-17",
         ),
         RecordField(
             "msc_currency",
-            lambda shown: None if shown.charge_cents is None else shown.order.currency,
-            text(),
+            getter=lambda shown: None if shown.charge_cents is None else shown.order.currency,
             rule="TX-17",
         ),
     ),
