@@ -1,5 +1,6 @@
 """Makes ``python -m payment_sandbox`` the same as ``payment-sandbox``."""
 
+import gc
 from typing import TYPE_CHECKING, NoReturn
 
 from payment_sandbox.interrupts import exit_silently_on_interrupt
@@ -14,6 +15,7 @@ else:
 def main() -> NoReturn:
     """Run a command; an interrupt during loading ends the process without a traceback."""
     exit_silently_on_interrupt()
+    gc.disable()  # while modules load, because collection would only cost time; a command enables it
     command_line.main()
 
 

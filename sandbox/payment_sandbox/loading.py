@@ -18,6 +18,7 @@ syntax trees in one place.
 Acquire this lock after all locks in ``projects/locks.py``. No module acquires a lock while it loads.
 """
 
+import gc
 import os
 from importlib import import_module
 from threading import RLock
@@ -33,9 +34,15 @@ if hasattr(os, "register_at_fork"):  # a copy would stay locked if another threa
 
 
 def load_module(name: str) -> ModuleType:
-    """Load a module, unless it is loaded already."""
+    """Load a module, unless it is loaded already, without garbage collection, which would only cost time."""
     with LOADING:
-        return import_module(name)
+        was_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return import_module(name)
+        finally:
+            if was_collecting:
+                gc.enable()
 
 
 class _LazyModule:

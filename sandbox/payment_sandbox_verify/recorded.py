@@ -14,7 +14,7 @@ from requests.structures import CaseInsensitiveDict
 from payment_sandbox_verify.answer import UNAUTHORIZED, ServiceAnswer, parse_json, value_at
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.normalising import Names
-from payment_sandbox_verify.player import Observation, Played, observe
+from payment_sandbox_verify.player import Observation, Played, SandboxPlayer, observe
 from payment_sandbox_verify.recording import (
     API_PREFIX,
     CONDITIONAL_HEADERS,
@@ -245,12 +245,12 @@ def compare_recording(
     recording = traffic.recording.played(name)
     theirs = _observe_again(recording)
 
-    def play(plays: Sequence[Played], settings: Mapping[str, Any]) -> list[Played]:
-        with reference_sandbox(settings) as reference:
-            reference.control.call("PUT", "/control/faults/", NO_WEBHOOKS)
-            return [_observe_again(reference.play(recording.scene)) for _ in plays]
+    def play(reference: SandboxPlayer, plays: Sequence[Played]) -> list[Played]:
+        reference.control.call("PUT", "/control/faults/", NO_WEBHOOKS)
+        return [_observe_again(reference.play(recording.scene)) for _ in plays]
 
-    (ours,) = play([theirs], start)
+    with reference_sandbox(start) as reference:
+        (ours,) = play(reference, [theirs])
     result = summarize([compare_scene(theirs, ours)], NOT_RECORDED)
     found = find_settings([theirs], result.differences, start, play)
     settings = {**found.settings, **alias_settings(names or {})}

@@ -1,6 +1,7 @@
 """The report of a comparison, and the file with settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +11,7 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, MethodNames, reverse
-from payment_sandbox_verify.settings_search import account_settings, find_settings
+from payment_sandbox_verify.settings_search import account_settings, find_settings, play_again
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     REFERENCE_KEY,
@@ -64,7 +65,8 @@ def compare(
     """
     base = account_settings(player.service, live=live)
     theirs = verify(player, base, live=live, progress=progress, scenes=scenes)
-    found = find_settings([each for each, _ in theirs.pairs], theirs.differences, base)
+    play = partial(play_again, is_live=live)
+    found = find_settings([each for each, _ in theirs.pairs], theirs.differences, base, play)
     account = {name: value for name, value in base.items() if (name, value) != ("mode", "test")}
     beside = None
     if against is not None:

@@ -1,8 +1,10 @@
 """Finds by trial the settings with which a sandbox answers as a service does."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.forms import Choice, Flag
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
@@ -10,11 +12,11 @@ from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, UNAUTHORIZE
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.differences import AnswerDifference, by_rule, unique
 from payment_sandbox_verify.normalising import anonymize
-from payment_sandbox_verify.player import Observation, Played
+from payment_sandbox_verify.player import Observation, Played, SandboxPlayer
 from payment_sandbox_verify.samples import card, sale
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import ORDERS_PATH
-from payment_sandbox_verify.verifying import reference_sandbox
+from payment_sandbox_verify.verifying import reference_project, reference_server
 
 CURRENCIES_PATH: Final = "/v1/merchants/self/projects/self/currencies/"
 FEATURE_DETAILS: Final = {
@@ -57,22 +59,21 @@ def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
     return settings
 
 
-Play = Callable[[Sequence[Played], Mapping[str, Any]], list[Played]]
-"""Plays the same scenes on a sandbox with these settings."""
+Play = Callable[[SandboxPlayer, Sequence[Played]], list[Played]]
+"""Plays the same scenes on a sandbox."""
 
 
-def play_on_sandbox(plays: Sequence[Played], settings: Mapping[str, Any]) -> list[Played]:
-    """Play the same scenes on a sandbox with these settings."""
-    with reference_sandbox(settings) as reference:
-        reference.service.is_live = settings.get("mode") == "live"
-        return [reference.play(each.scene) for each in plays]
+def play_again(reference: SandboxPlayer, plays: Sequence[Played], *, is_live: bool) -> list[Played]:
+    """Play the same scenes on a sandbox."""
+    reference.service.is_live = is_live
+    return [reference.play(each.scene) for each in plays]
 
 
 def find_settings(
     played: Sequence[Played],
     differences: Sequence[AnswerDifference],
     base: Mapping[str, Any],
-    play: Play = play_on_sandbox,
+    play: Play,
 ) -> SettingsFound:
     """Try each setting alone, then together with those that helped, until no other one helps.
 
@@ -80,16 +81,29 @@ def find_settings(
     plays all scenes; a setting that makes further rules differ is dropped.
     """
     kinds = {each.kind: each.scene for each in reversed(differences)}
-    search = _Search([each for each in played if each.scene.name in set(kinds.values())], base, play)
-    settings: dict[str, Any] = {}
-    for _ in range(ROUNDS_MAX):
-        before = settings
-        settings = search.improve(settings)
-        if settings == before or not search.remaining(settings):
-            break
-    whole = _Search(played, base, play)
-    settings = _without_harm(whole, settings, _rules_of(differences))
-    return SettingsFound(settings, whole.remaining(settings) if settings else differences)
+    with reference_server() as server:
+        trial = partial(_play_with, server, play, base)
+        search = _Search([each for each in played if each.scene.name in set(kinds.values())], trial)
+        settings: dict[str, Any] = {}
+        for _ in range(ROUNDS_MAX):
+            before = settings
+            settings = search.improve(settings)
+            if settings == before or not search.remaining(settings):
+                break
+        whole = _Search(played, trial)
+        settings = _without_harm(whole, settings, _rules_of(differences))
+        return SettingsFound(settings, whole.remaining(settings) if settings else differences)
+
+
+def _play_with(
+    server: SandboxClient,
+    play: Play,
+    base: Mapping[str, Any],
+    plays: Sequence[Played],
+    settings: Mapping[str, Any],
+) -> list[Played]:
+    with reference_project(server, {**base, **settings}) as reference:
+        return play(reference, plays)
 
 
 def _rules_of(differences: Sequence[AnswerDifference]) -> frozenset[str]:
@@ -106,15 +120,14 @@ def _without_harm(whole: "_Search", settings: dict[str, Any], known: frozenset[s
 class _Search:
     """Compares the plays of a service with those of sandboxes with other settings."""
 
-    def __init__(self, theirs: Sequence[Played], base: Mapping[str, Any], play: Play) -> None:
+    def __init__(self, theirs: Sequence[Played], play: Callable[..., list[Played]]) -> None:
         self._theirs = theirs
-        self._base = base
         self._play = play
         self._remaining: dict[str, list[AnswerDifference]] = {}
 
     def plays(self, settings: Mapping[str, Any]) -> list[Played]:
         """Return the plays of a sandbox with these settings."""
-        return self._play(self._theirs, {**self._base, **settings})
+        return self._play(self._theirs, settings)
 
     def remaining(self, settings: Mapping[str, Any]) -> list[AnswerDifference]:
         """Return the differences between the service and a sandbox with these settings."""

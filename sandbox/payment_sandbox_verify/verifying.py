@@ -2,7 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from enum import Enum
 from itertools import chain
@@ -174,14 +174,32 @@ def _reasons(differences: Sequence[AnswerDifference]) -> str:
 
 
 @contextmanager
+def reference_server() -> Iterator[SandboxClient]:
+    """Run a sandbox server for the duration of a ``with`` block."""
+    with build(ServerConfig()) as server, direct_session() as session:
+        yield SandboxClient(server.url, REFERENCE_KEY, session=session)
+
+
+@contextmanager
+def reference_project(server: SandboxClient, settings: Mapping[str, Any]) -> Iterator[SandboxPlayer]:
+    """Create a project on a reference server; its webhooks are received until the ``with`` block ends.
+
+    Raises:
+        SandboxError: the ``settings`` are invalid.
+    """
+    with closing(Inbox()) as inbox:
+        yield sandbox_player(server.create_project(**{"clock": "frozen", **settings}), inbox)
+
+
+@contextmanager
 def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[SandboxPlayer]:
     """Run a sandbox server with a new project for the duration of a ``with`` block.
 
     Raises:
         SandboxError: the ``settings`` are invalid.
     """
-    with reference_server() as first, first.play_with(settings or {}) as player:
-        yield player
+    with reference_server() as server, reference_project(server, settings or {}) as reference:
+        yield reference
 
 
 def sandbox_player(client: "SandboxClient", inbox: Inbox | None = None) -> SandboxPlayer:

@@ -209,12 +209,16 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
     """Add the project's timeline to the report on a failed test."""
     report = yield
-    if plugin_options.is_rehearsed(item) and rehearsing.is_variation(item):
+    needs_timeline = report.failed and report.when != "teardown"  # teardown deletes the project
+    needs_coverage = report.when == "call" and plugin_options.is_coverage_requested(item.config)
+    if not needs_timeline and not needs_coverage:
         return report
     project = _project_of(item)
-    if report.failed and project is not None and report.when != "teardown":  # teardown deletes the project
-        reports.add_timeline(report, project, call.excinfo.value if call.excinfo is not None else None)
-    if report.when == "call" and project is not None and plugin_options.is_coverage_requested(item.config):
+    if project is None or (plugin_options.is_rehearsed(item) and rehearsing.is_variation(item)):
+        return report
+    if needs_timeline:
+        reports.add_timeline(report, project, call)
+    if needs_coverage:
         coverage_report.add_coverage(report, project, plugin_options.expected_rules(item))
     return report
 

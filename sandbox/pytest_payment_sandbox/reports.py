@@ -57,8 +57,9 @@ def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect:
     pytest.fail(problem, pytrace=False)
 
 
-def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", failure: BaseException | None) -> None:
+def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", call: "pytest.CallInfo[None]") -> None:
     """Add the project's timeline to the report on a failure."""
+    failure = call.excinfo.value if call.excinfo is not None else None
     text = timeline_text(project, failure)
     if not text:
         return

@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from threading import Event, Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -160,6 +161,14 @@ def _crowd(path: str, count: int) -> Callable[[Project, float], None]:
     return load
 
 
+def _made_up_keys(project: Project, share: float) -> None:
+    """Clients whose every call has another invalid key."""
+    keys = count()
+    _repeat(
+        project, 8, share, lambda own: own.call("GET", "/v1/orders/x/", auth=(f"made-up-{next(keys)}", ""))
+    )
+
+
 LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
     "an order of 21,825 lines": _post("/v1/orders/", MANY_LINES, 8),
     "a capture of 21,825 lines": _post("/v1/orders/x/transactions/y/captures/", CAPTURE, 8),
@@ -171,6 +180,7 @@ LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
     "hanging calls": _hanging,
     "a running clock": _running_clock,
     "pipelines": _pipelines,
+    "made-up keys": _made_up_keys,
     "watchers": _crowd("/control/events/", 1000),
     "waits": _crowd("/control/wait/?order_id={}&status=completed&timeout=3", 500),
 }

@@ -1,11 +1,9 @@
-"""The order's page shows a mistake of the shop without scrolling; a correct shop gets no verdict."""
+"""The order's page shows a mistake of the shop without scrolling."""
 
-import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from payment_sandbox.orders.amounts import euros
-from tests.operations.test_judge import WRONG, Story, begin, told
-from tests.operations.test_review import RIGHT
+from tests.operations.test_judge import WRONG, begin, told
 from tests.support.browser import by_id
 from tests.support.driver import Sandbox
 from tests.support.shop import Shop
@@ -44,18 +42,3 @@ def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool
     open_order(page, sandbox, order_id)
     verdict = by_id(page, "verdict")
     return bool(verdict.count()) and problem.lower() in verdict.first.inner_text().lower()
-
-
-@pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
-def test_a_right_shop_is_not_accused(told: Sandbox, shop: Shop, page: Page, story: Story) -> None:
-    """A correct shop has no verdict on any order's page, no red row in the list, and no finding."""
-    story(told, shop)
-    for order_id in orders(told):
-        open_order(page, told, order_id)
-        assert page.locator(".bad-verdict").count() == 0, page.locator(".bad-verdict").inner_text()
-        assert page.locator("#picture .missing").count() == 0
-    page.goto(f"{told.url}/dashboard/{told.project['project_id']}/orders/")
-    expect(page.locator(".list tbody tr").first).to_be_visible()
-    expect(page.locator(".list .wrong")).to_have_count(0)
-    page.goto(f"{told.url}/dashboard/{told.project['project_id']}/mistakes/")
-    expect(page.locator(".finding:not(.hint)")).to_have_count(0)

@@ -83,20 +83,6 @@ def test_a_missing_order_is_reported(page: Page) -> None:
         expect(by_id(page, "order-title")).to_be_visible()
 
 
-def test_an_advance_shows_its_events(sandbox: Sandbox, page: Page) -> None:
-    """A notice after an advance names the events, with links to their orders; other pages do not show it."""
-    order = sandbox.place(card())
-    page.goto(view_url(sandbox, "requests/"))
-    unfold(page, "clock-menu")
-    by_id(page, "clock-half-hour").click()
-    notice = by_id(page, "notice")
-    expect(notice).to_contain_text("Moved to 12:30:00: 1 expiry.")
-    expect(notice).to_have_attribute("role", "status")
-    notice.get_by_role("link").click()
-    expect(by_id(page, "order-title")).to_have_text(order["id"][:8])
-    expect(by_id(page, "notice")).to_have_count(0)
-
-
 def test_keys_move_through_the_list(sandbox: Sandbox, page: Page) -> None:
     """j and k move through the list, Enter opens an order, and / focuses the search, where keys are text."""
     orders = [sandbox.place(card(), merchant_order_id=f"jk-{number}") for number in range(3)]

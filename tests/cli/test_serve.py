@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import certifi
 import pytest
 import requests
 
@@ -121,11 +122,39 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
 
 def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at startup."""
-    late_modules = (
-        "requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
-    )
-    script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
-    assert run_python(script).stdout.strip() == "[]"
+    libraries = "aiohttp.web requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets"
+    ours = "cli.remote operations.review scenarios.variation serving.tls web.answers.records web.control web.openapi"
+    late_modules = {*libraries.split(), *(f"payment_sandbox.{name}" for name in ours.split())}
+    script = "import sys, payment_sandbox.cli.main; from payment_sandbox.cli.server_process import http; http.HttpServer; print(*sys.modules)"
+    assert late_modules.intersection(run_python(script).stdout.split()) == set()
+
+
+LOAD_AIOHTTP = """
+import os
+import ssl
+from payment_sandbox.cli.server_process import load_aiohttp
+
+def trusted():
+    return ssl.create_default_context().cert_store_stats()["x509_ca"]
+
+before = trusted()
+load_aiohttp()
+from aiohttp import connector
+assert connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509_ca"] == 0
+assert trusted() == before
+print(os.environ.get("SSL_CERT_FILE"))
+"""
+
+
+@pytest.mark.parametrize("file", [None, certifi.where()])
+def test_only_the_client_of_aiohttp_loads_without_certificates(
+    file: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server does not read the system's certificates at its start, and trusts them later as before."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    if file is not None:
+        monkeypatch.setenv("SSL_CERT_FILE", file)
+    assert run_python(LOAD_AIOHTTP).stdout.strip() == str(file)
 
 
 def test_scenarios_of_a_folder_are_served(serve: Serve, tmp_path: Path) -> None:

@@ -166,17 +166,10 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
     """An advance can be stopped at another server, and its response says so."""
     with closing(Shop()) as shop, ThreadPoolExecutor(1) as pool:
         first.patch("/control/project/", {"webhook_url": shop.url})
-        is_received, may_answer = Event(), Event()
-
-        def answer(received: object) -> int:
-            is_received.set()
-            may_answer.wait(60)
-            return 200
-
         first.place(card())
         # a later event: without it, the advance may finish before it is stopped
         first.place(card(), expiration_period="P30D")
-        shop.answer = answer
+        is_received, may_answer = shop.hold()
         advance = pool.submit(first.post, "/control/clock/advance/", {"by": "P60D"})
         assert is_received.wait(60)
         project = company.registry(1).find_by_id(first.project["project_id"])

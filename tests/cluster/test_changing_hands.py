@@ -64,14 +64,9 @@ def test_a_stopping_server_completes_calls_in_progress(company: Company) -> None
     sandbox = Sandbox(stopping, clock="frozen")
     waiting = Sandbox(stopping)
     with closing(Shop()) as shop, ThreadPoolExecutor(2) as pool:
-        is_received, is_stopped = Event(), Event()
-
-        def answer(received: object) -> int:
-            is_received.set()
-            is_stopped.wait(1.5)  # the server must not stop during the advance
-            return 200
-
-        shop.answer = answer
+        is_received, is_stopped = shop.hold(
+            late=200, seconds=1.5
+        )  # the server must not stop during the advance
         sandbox.patch("/control/project/", {"webhook_url": shop.url})
         order = sandbox.place(by("bank-transfer"))
         advance = pool.submit(sandbox.post, "/control/clock/advance/", {"by": "P40D"})
@@ -133,14 +128,7 @@ def test_a_clock_is_held_by_one_server(company: Company, first: Sandbox, second:
     """During an advance, other servers refuse another one, and show the time of the current event."""
     with closing(Shop()) as shop, ThreadPoolExecutor(1) as pool:
         first.patch("/control/project/", {"webhook_url": shop.url})
-        is_received, may_answer = Event(), Event()
-
-        def answer(received: object) -> int:
-            is_received.set()
-            may_answer.wait(60)
-            return 200
-
-        shop.answer = answer
+        is_received, may_answer = shop.hold()
         first.place(by("bank-transfer"))
         may_answer.set()
         first.settle()

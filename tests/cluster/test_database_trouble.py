@@ -17,7 +17,7 @@ from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import UnknownOutcome
 from payment_sandbox_company.schema import NEWEST_VERSION
 from tests.cluster.conftest import Company
-from tests.storage.test_every_store import NOON
+from tests.storage.conftest import NOON
 from tests.support import postgres
 from tests.support.cut_wire import Wire
 from tests.support.driver import Sandbox, card

@@ -96,6 +96,7 @@ def test_an_unused_authorization_expires(sandbox: Sandbox) -> None:
     assert sandbox.status(order) == ("completed", "completed")
     assert [event["kind"] for event in sandbox.advance("PT1S")] == ["authorization-expiry"]
     assert sandbox.status(order) == ("expired", "expired")
+    assert lines(sandbox, order) == []
     for kind, body in (
         ("captures", None),
         ("captures/amount", {"amount": 1}),

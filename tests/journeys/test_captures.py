@@ -187,22 +187,6 @@ def test_a_discount_lowers_what_its_lines_capture(sandbox: Sandbox) -> None:
     assert sandbox.take(order, "captures/orderlines", both).json()["is_fully_captured"] is True
 
 
-def test_eight_threads_never_capture_more_than_was_authorized(sandbox: Sandbox) -> None:
-    """Of eighty concurrent captures of 50 cents, forty succeed on an authorization of 2000 cents."""
-    order = sandbox.authorized()
-    path = f"{sandbox.url}/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/amount/"
-
-    def capture_ten(_: int) -> list[int]:
-        with requests.Session() as session:
-            session.auth = (sandbox.key, "")
-            return [session.post(path, json={"amount": 50}).status_code for _ in range(10)]
-
-    with ThreadPoolExecutor(8) as threads:
-        statuses = [status for results in threads.map(capture_ten, range(8)) for status in results]
-    assert (statuses.count(200), statuses.count(409)) == (40, 40)
-    assert amounts(sandbox, order) == {"original": 2000, "captured": 2000, "voided": 0, "remaining": 0}
-
-
 def test_threads_that_change_the_same_order_keep_its_books(sandbox: Sandbox) -> None:
     """Each of many concurrent captures, voids, refunds, updates and cancellations is done once, or refused."""
     order = sandbox.authorized()
@@ -230,6 +214,7 @@ def test_threads_that_change_the_same_order_keep_its_books(sandbox: Sandbox) -> 
     with ThreadPoolExecutor(8) as threads:
         answers = Counter(answer for each in threads.map(call_in_turn, range(8)) for answer in each)
     captured, voided = 200 + 50 * answers["capture", 200], 30 * answers["void", 200]
+    assert 2000 - 30 < captured + voided <= 2000, "the calls ask for more than was authorized"
     assert amounts(sandbox, order) == {
         "original": 2000, "captured": captured, "voided": voided, "remaining": 2000 - captured - voided
     }  # fmt: skip

@@ -234,15 +234,3 @@ def test_wrong_lines_in_an_update_are_named(sandbox: Sandbox, lines: Any) -> Non
     messages = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
     assert "description" in messages
     assert any(path.startswith("order_lines[0]") for path in messages)
-
-
-def test_lines_never_contradict_the_amounts(sandbox: Sandbox) -> None:
-    """After a full capture or void by amount, or after expiry, no line is authorized."""
-    captured, voided, expired = (sandbox.authorized() for _ in range(3))
-    sandbox.take(captured, "captures/amount", {"amount": LINES_TOTAL})
-    sandbox.take(voided, "voids/amount", {"amount": LINES_TOTAL})
-    sandbox.advance("P1D")
-    assert [
-        {entry["status"] for entry in sandbox.read(order, "order_line_details")["order_line_details"]}
-        for order in (captured, voided, expired)
-    ] == [{"captured"}, {"voided"}, set()]

@@ -67,13 +67,14 @@ def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> Non
     assert sandbox.place(amount=amount)["amount"] == amount
 
 
-@pytest.mark.rule("ORD-08", "ORD-10")
+@pytest.mark.rule("ORD-08", "ORD-10", "A54", "A55")
 @pytest.mark.parametrize("field", ["return_url", "webhook_url"])
 @pytest.mark.parametrize(
     "url",
     [
         "javascript:alert(1)",
         "ftp://shop.example/",
+        "myapp://paid",
         "https://",
         "https:///path",
         "//shop.example/",
@@ -91,7 +92,7 @@ def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> Non
     ],
 )
 def test_only_web_addresses_are_taken(sandbox: Sandbox, field: str, url: Any) -> None:
-    """Another scheme, no host, credentials or control characters are refused."""
+    """Another scheme, such as an app's, no host, credentials or control characters are refused."""
     assert list(violations(sandbox.create(**{field: url}))) == [field]
 
 

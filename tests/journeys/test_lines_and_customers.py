@@ -90,10 +90,13 @@ def test_a_customer_is_echoed_in_full(sandbox: Sandbox) -> None:
     assert "Sandbox-Ignored-Fields" not in answer.headers
 
 
-@pytest.mark.rule("CUS-02", "CUS-07")
-@pytest.mark.parametrize(("gender", "address_type"), [("male", "customer"), ("female", "billing")])
+@pytest.mark.rule("CUS-02", "CUS-07", "A06")
+@pytest.mark.parametrize(
+    ("gender", "address_type"),
+    [("male", "customer"), ("female", "billing"), ("prefers not to say", "summer house")],
+)
 def test_both_documented_words_are_taken(sandbox: Sandbox, gender: str, address_type: str) -> None:
-    """Both documented values of gender and address type are accepted."""
+    """Both documented values of gender and address type are accepted, and any other text."""
     customer = {"gender": gender, "address_type": address_type}
     assert sandbox.place(customer=customer)["customer"] == customer
 
@@ -132,15 +135,20 @@ def test_a_wrong_customer_field_is_named(sandbox: Sandbox, field: str, value: An
 
 @pytest.mark.rule("SET-15")
 def test_nulls_in_a_customer_are_absent(sandbox: Sandbox) -> None:
-    """Keys with null are dropped: shop plugins send null for unknown values."""
+    """Keys and items with null are dropped: shop plugins send null for unknown values."""
     order = sandbox.place(
         customer={
             "country": "NL",
             "gender": None,
-            "additional_addresses": [{"country": None, "address": "A"}],
+            "phone_numbers": [None, "+316"],
+            "additional_addresses": [None, {"country": None, "address": "A"}],
         }
     )
-    assert order["customer"] == {"country": "NL", "additional_addresses": [{"address": "A"}]}
+    assert order["customer"] == {
+        "country": "NL",
+        "phone_numbers": ["+316"],
+        "additional_addresses": [{"address": "A"}],
+    }
 
 
 @pytest.mark.rule("CUS-13", "SET-25")

@@ -19,8 +19,11 @@ def test_the_allow_list_narrows_what_a_customer_can_choose(sandbox: Sandbox) -> 
 
 @pytest.mark.rule("GEN-04")
 def test_a_list_of_methods_that_the_merchant_may_not_use_is_refused(project: Callable[..., Sandbox]) -> None:
-    """A method that lacks a required feature is refused, too."""
+    """A method that lacks a required feature is refused, also in a transaction, and is not offered."""
     sandbox = project(cards_approved=False)
+    assert set(violations(sandbox.create(card()))) == {"transactions[0].payment_method"}
+    answer = sandbox.act(sandbox.place(), "customer choose", payment_method="credit-card")
+    assert "credit-card" not in answer.json()["error"]["violations"][0]["allowed"]
     answer = sandbox.create(payment_methods=["credit-card"])
     assert set(violations(answer)) == {"payment_methods"}
     assert "credit-card" not in answer.json()["error"]["violations"][0]["allowed"]

@@ -102,22 +102,17 @@ def test_times_are_sandbox_time_with_microseconds_and_offset(sandbox: Sandbox) -
     assert transaction["completed"] == five_past
 
 
-@pytest.mark.rule("ORD-24", "TX-12", "SET-24")
-def test_addresses_have_no_scheme(sandbox: Sandbox) -> None:
-    """Both addresses start with the host."""
-    host = sandbox.url.partition("://")[2]
+@pytest.mark.rule("ORD-24", "TX-12", "SET-23", "SET-24")
+@pytest.mark.parametrize(("absolute", "scheme"), [(False, ""), (True, "http://")])
+def test_addresses_have_a_scheme_with_absolute_urls(
+    project: Callable[..., Sandbox], absolute: bool, scheme: str
+) -> None:
+    """Both addresses start with the host, with ``absolute_urls`` with the scheme before it."""
+    sandbox = project(absolute_urls=absolute)
+    start = f"{scheme}{sandbox.url.partition('://')[2]}/"
     order = sandbox.place(card())
-    assert order["order_url"].startswith(f"{host}/")
-    assert order["transactions"][0]["payment_url"].startswith(f"{host}/")
-
-
-@pytest.mark.rule("SET-23")
-def test_absolute_urls_adds_the_scheme(project: Callable[..., Sandbox]) -> None:
-    """With absolute_urls, both addresses include the scheme."""
-    sandbox = project(absolute_urls=True)
-    order = sandbox.place(card())
-    assert order["order_url"].startswith("http://")
-    assert order["transactions"][0]["payment_url"].startswith("http://")
+    assert order["order_url"].startswith(start)
+    assert order["transactions"][0]["payment_url"].startswith(start)
 
 
 @pytest.mark.rule("ORD-28", "ORD-29", "END-03")

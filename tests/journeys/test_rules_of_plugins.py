@@ -42,16 +42,6 @@ def test_lines_without_an_id_are_not_compared(sandbox: Sandbox) -> None:
     assert len(sandbox.place(amount=1000, order_lines=[anonymous, anonymous])["order_lines"]) == 2
 
 
-@pytest.mark.rule("SET-15")
-def test_nulls_in_lists_of_a_customer_are_dropped(sandbox: Sandbox) -> None:
-    """A plugin sends the optional phone number as a list with null."""
-    customer = {"phone_numbers": [None, "+316"], "additional_addresses": [None]}
-    assert sandbox.place(customer=customer)["customer"] == {
-        "phone_numbers": ["+316"],
-        "additional_addresses": [],
-    }
-
-
 @pytest.mark.rule("A63")
 @pytest.mark.parametrize(
     ("sent", "nearest"),

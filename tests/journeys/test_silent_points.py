@@ -93,14 +93,6 @@ def test_line_details_contain_only_given_fields(sandbox: Sandbox) -> None:
     assert [entry["quantity"] for entry in entries] == ["1", "1", "1"]
 
 
-@pytest.mark.rule("A54", "A55")
-def test_the_scheme_of_an_app(sandbox: Sandbox) -> None:
-    """A return_url with an app's scheme is refused."""
-    refused = sandbox.create(card(), return_url="myapp://paid")
-    (violation,) = refused.json()["error"]["violations"]
-    assert (refused.status_code, violation["path"]) == (400, "return_url")
-
-
 def test_an_unknown_path_without_a_key(sandbox: Sandbox) -> None:
     """An unknown path gets 404 with a valid key, a wrong key and no key."""
     for auth in (None, (sandbox.key, ""), ("wrong", "")):
@@ -138,13 +130,6 @@ def test_the_period_of_an_order_beside_a_transaction(sandbox: Sandbox) -> None:
     assert due["kind"] == "expiry"
     created, expires = (datetime.fromisoformat(at) for at in (order["created"], due["at"]))
     assert expires - created == timedelta(minutes=10)
-
-
-@pytest.mark.rule("A06")
-def test_a_gender_and_a_type_of_address(sandbox: Sandbox) -> None:
-    """Any text is accepted."""
-    customer = {"gender": "prefers not to say", "address_type": "summer house"}
-    assert sandbox.place(customer=customer)["customer"] == customer
 
 
 @pytest.mark.rule("A07", "A16")

@@ -253,12 +253,3 @@ def test_a_scenario_decides_stored_cards(
     assert order["status"] == first
     sandbox.advance("PT5M")
     assert sandbox.read(order)["status"] == later
-
-
-def test_a_merchant_without_approval_cannot_use_cards(project: Callable[..., Sandbox]) -> None:
-    """Cards are refused in transactions and on the page; other methods are unaffected."""
-    sandbox = project(cards_approved=False)
-    assert set(violations(sandbox.create(card()))) == {"transactions[0].payment_method"}
-    answer = sandbox.act(sandbox.place(), "customer choose", payment_method="credit-card")
-    assert "credit-card" not in answer.json()["error"]["violations"][0]["allowed"]
-    assert sandbox.create({"payment_method": "wallet-web"}).status_code == 201

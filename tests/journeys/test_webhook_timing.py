@@ -137,14 +137,8 @@ def test_an_advance_holds_up_no_other_project(project: Callable[..., Sandbox], s
 @pytest.mark.rule("CTL-08")
 def test_a_slow_receiver_delays_no_other_project(project: Callable[..., Sandbox], shop: Shop) -> None:
     """Another project's webhook arrives while a slow receiver is still working."""
-    blocked, released = Event(), Event()
-
-    def block(received: Received) -> int:
-        blocked.set()
-        return 200 if released.wait(4) else 500
-
     slow_shop = Shop()
-    slow_shop.answer = block
+    blocked, released = slow_shop.hold()
     slow, quick = project(webhook_url=slow_shop.url), project(webhook_url=shop.url)
     slow.place(by("bank-transfer"))
     assert blocked.wait(60)

@@ -64,12 +64,6 @@ def test_an_orders_address_beats_the_projects_for_that_order(watched: Sandbox, s
     assert [received.path for received in shop.received] == ["/webhook/own", "/webhook", "/webhook/new"]
 
 
-def test_without_an_address_nothing_is_sent(sandbox: Sandbox) -> None:
-    """No webhook is recorded without an address."""
-    sandbox.pay(sandbox.place(card()))
-    assert sandbox.webhooks() == []
-
-
 @pytest.mark.rule("HOOK-13", "SEPA-02")
 def test_a_transfer_reports_by_webhook(project: Callable[..., Sandbox], shop: Shop) -> None:
     """The webhook of a later credit is sent at the time of the credit."""

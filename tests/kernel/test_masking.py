@@ -101,13 +101,19 @@ def test_other_texts_stay(text: str) -> None:
         "card%5Bcvc%5D=123&amount=777",
         "%22cvc%22:%20%22123%22&amount=777",
         "security-code: 123, amount 777",
+        "<card cvv2='123' amount='777'/>",
+        '{"amount": 777, "cvc": "123"',
+        "{amount: 777, cvc: 123}",
+        '{"cvc": {"a": {"b": "123"}}, "amount": 777}',
+        '{"description": "cvc=123", "amount": 777}',
+        json.dumps({"extra": json.dumps(json.dumps({"cvc": "123"})), "amount": 777}),
     ],
 )
 def test_the_value_of_a_field_with_the_name_of_a_code_is_masked(text: str) -> None:
     """A card code is masked by the name of its field, in JSON, forms and queries; other values stay."""
     assert "123" not in mask(text)
     assert "777" in mask(text)
-    if text.startswith("{"):
+    if text.startswith('{"') and text.endswith("}"):
         assert json.loads(mask(text))["amount"] == 777
 
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from typing import Any
 
 import pytest
 import requests
 
 from tests.support.driver import START, Sandbox, card, refused, violations
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 
 
 @pytest.mark.rule("CTL-13", "CTL-17")
@@ -61,13 +60,7 @@ def test_max_events_stops_an_advance(sandbox: Sandbox) -> None:
 @pytest.mark.rule("CTL-15")
 def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> None:
     """While a receiver delays an advance, another one and changes to the clock are refused."""
-    arrived, released = Event(), Event()
-
-    def block(received: Received) -> int:
-        arrived.set()
-        return 200 if released.wait(4) else 500
-
-    shop.answer = block
+    arrived, released = shop.hold()
     watched.place(card())
     with ThreadPoolExecutor(1) as thread:
         first = thread.submit(watched.advance, "PT1H")

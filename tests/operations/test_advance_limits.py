@@ -81,8 +81,7 @@ def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
 @pytest.mark.parametrize("limit", [{"max_events": 1}, {"timeout": 0.3}])
 def test_an_advance_stops_at_a_limit(watched: Sandbox, shop: Shop, limit: dict[str, Any]) -> None:
     """The limits are a number of events and real time; afterwards the clock can be advanced again."""
-    answered = Event()
-    shop.answer = lambda received: 200 if answered.wait(4) else 500
+    _, answered = shop.hold()
     for minutes in (10, 20, 30):
         watched.place(card(expiration_period=f"PT{minutes}M"))
     stopped = watched.post("/control/clock/advance/", {"by": "P400D", **limit}).json()

@@ -69,6 +69,18 @@ def refunds_a_part(sandbox: Sandbox, order_id: str) -> None:
         sandbox.post(f"/v1/orders/{order_id}/refunds/", {"amount": 500})
 
 
+def refunds_once() -> Handler:
+    """Return a handler that refunds €5.00 of each paid purchase once, however many webhooks arrive."""
+    refunded: set[str] = set()
+
+    def refund(sandbox: Sandbox, order_id: str) -> None:
+        if sandbox.read(order_id)["status"] == "completed" and order_id not in refunded:
+            refunded.add(order_id)
+            refunds_a_part(sandbox, order_id)
+
+    return refund
+
+
 def captures(sandbox: Sandbox, order_id: str, amount: int | None = None) -> None:
     """Capture everything, or a part."""
     attempt = sandbox.read(order_id)["transactions"][0]["id"]

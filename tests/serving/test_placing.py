@@ -1,5 +1,6 @@
 """Each request has a share of the server: that of its project, or a common one."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -8,10 +9,8 @@ from werkzeug.test import Client, EnvironBuilder
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.turns import Turns
 from payment_sandbox.web.call import ClientConnection
-from tests.attack.server_process import run_server
-from tests.support.driver import by
-from tests.support.made_up_keys import crowding
 from tests.support.servers import make_server
 
 AUTH = (FIRST_API_KEY, "")
@@ -77,15 +76,24 @@ def test_a_project_has_a_share_of_its_own_while_it_is_loaded(server: Server) -> 
     assert share(server, "GET", "/v1/orders/x/", api_key) == common
 
 
-READS = 100
-BEFORE_A_READ_MAX = 25  # with separate shares, each of the sixty clients would come before each read
+def test_turns_go_round_robin_over_projects() -> None:
+    """A project with one call waits for one call of each other project, however many those have; calls keep order."""
 
+    async def take_turns() -> list[str]:
+        turns, taken = Turns(asyncio.get_running_loop(), 1), list[str]()
 
-def test_unknown_keys_do_not_starve_a_project() -> None:
-    """Many made-up keys do not starve a project."""
-    with run_server("--quiet") as shared, shared.project(clock="frozen") as project:
-        path = f"/v1/orders/{project.order(by('bank-transfer'))['id']}/"
-        with crowding(shared.url) as refused:
-            for _ in range(READS):
-                project.expect("GET", path)
-    assert 0 < refused[0] < READS * BEFORE_A_READ_MAX
+        async def call(name: str) -> None:
+            await turns.take(name[0])
+            taken.append(name)
+            turns.pass_on_soon()
+
+        await turns.take("the call before")
+        calls = [asyncio.ensure_future(call(name)) for name in ("a1", "a2", "a3", "b1", "a4", "c1", "b2")]
+        await asyncio.sleep(0)  # all wait
+        calls[2].cancel()
+        turns.pass_on()
+        await asyncio.gather(*calls, return_exceptions=True)
+        return taken
+
+    with asyncio.Runner() as runner:
+        assert runner.run(take_turns()) == ["a1", "b1", "c1", "a2", "b2", "a4"]

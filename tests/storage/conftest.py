@@ -1,20 +1,28 @@
 """Storage backends for the tests of behaviour that all backends share."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from payment_sandbox.projects.registry import Storages
+from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.registry import Registry, Storages
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.rows import StoredProject
+from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.full_disk import full
 from tests.support.postgres import Postgres
+from tests.support.projects import catalogue
+
+GOLDEN: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
+SERVICES: Final = Services(REAL_TIME)
+NOON: Final = "frozen@2027-01-01T12:00:00Z"
 
 
 @dataclass
@@ -75,3 +83,23 @@ def _in_postgresql(server: Postgres) -> Iterator[Backend]:
 
     yield Backend("postgresql", database, stored, refuse_commits)
     database.close()
+
+
+@pytest.fixture
+def services() -> Services:
+    """Services without a server."""
+    return SERVICES
+
+
+@pytest.fixture
+def registry(backend: Backend, services: Services) -> Registry:
+    """An empty registry that stores its projects in the backend."""
+    return Registry(services, backend.storages, catalogue(), clock=NOON)
+
+
+@pytest.fixture
+def project(registry: Registry) -> Project:
+    """A project with every kind of record."""
+    created, _ = registry.create({"name": "Sock shop", "seed": 5})
+    restore(created, GOLDEN)
+    return created

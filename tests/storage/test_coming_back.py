@@ -86,19 +86,13 @@ def test_a_swapped_webhook_is_held_across_a_restart(tmp_path: Path, shop: Shop) 
 def test_a_webhook_in_flight_is_sent_again(tmp_path: Path, shop: Shop) -> None:
     """A webhook that was unanswered when the server stopped is sent again: it may not have arrived."""
     state = tmp_path / "state.db"
-    arrived, stopped = Event(), Event()
-
-    def block(received: object) -> int:
-        arrived.set()
-        stopped.wait(60)
-        return 500
+    arrived, stopped = shop.hold(status=500)
 
     def place_first(server: Server) -> None:
         sandbox = Sandbox(server, webhook_url=shop.url)
         sandbox.acted(sandbox.place(card()), "customer visit")
         assert arrived.wait(60)
 
-    shop.answer = block
     with make_server(state=state) as server:
         place_first(server)
     stopped.set()

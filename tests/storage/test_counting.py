@@ -1,7 +1,6 @@
 """Every store counts the bytes of its records, and releases them (SET-08)."""
 
 import json
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -13,13 +12,9 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.rows import read_identity, resume_project
-from payment_sandbox.storage.snapshot import restore
 from tests.storage.conftest import Backend
-from tests.support.projects import catalogue
 from tests.support.state_files import snapshot_of
 
-GOLDEN: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
-NOON: Final = "frozen@2027-01-01T12:00:00Z"
 RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries")
 
 
@@ -42,20 +37,6 @@ class CountingServices(Services):
 def services() -> CountingServices:
     """Services with a meter."""
     return CountingServices()
-
-
-@pytest.fixture
-def registry(backend: Backend, services: CountingServices) -> Registry:
-    """An empty registry that stores its projects in the backend."""
-    return Registry(services, backend.storages, catalogue(), clock=NOON)
-
-
-@pytest.fixture
-def project(registry: Registry) -> Project:
-    """A project with every kind of record."""
-    created, _ = registry.create({"name": "Sock shop", "seed": 5})
-    restore(created, GOLDEN)
-    return created
 
 
 def usage_of(project: Project) -> Usage:

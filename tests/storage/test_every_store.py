@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -20,7 +19,7 @@ from payment_sandbox.projects.journal import (
     ReachedStatus,
     RecordedDecision,
 )
-from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.scenarios.effects import Fault
@@ -30,30 +29,12 @@ from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.journal_rows import RECORDS_MAX, save_new_records
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
-from tests.storage.conftest import Backend
-from tests.support.projects import catalogue
+from tests.storage.conftest import GOLDEN, SERVICES, Backend
 from tests.support.state_files import snapshot_of
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
-SERVICES = Services(REAL_TIME)
 DECISION = ScenarioDecision(
     default_scenario(), Subject(frozenset({"credit-card"}), 1000, {}, None, 1, False, frozenset()), 3
 )
-NOON = "frozen@2027-01-01T12:00:00Z"
-
-
-@pytest.fixture
-def registry(backend: Backend) -> Registry:
-    """An empty registry that stores its projects in the backend."""
-    return Registry(SERVICES, backend.storages, catalogue(), clock=NOON)
-
-
-@pytest.fixture
-def project(registry: Registry) -> Project:
-    """A project with every kind of record."""
-    created, _ = registry.create({"name": "Sock shop", "seed": 5})
-    restore(created, GOLDEN)
-    return created
 
 
 def state(project: Project) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.store import ChangeSet
-from payment_sandbox.storage.codec import Snapshot, decode
+from payment_sandbox.storage.codec import decode
 from payment_sandbox.storage.rows import AGENDA, rows_of
+from payment_sandbox.storage.snapshot import Snapshot
 from payment_sandbox_company.replicas import encode_job, read_job
-from tests.storage.test_every_store import GOLDEN
+from tests.storage.conftest import GOLDEN
 
 SNAPSHOT: Snapshot = decode(Snapshot, GOLDEN, "golden")
 

@@ -69,6 +69,20 @@ class Shop:
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
+    def hold(self, status: int = 200, late: int = 500, seconds: float = 60) -> tuple[Event, Event]:
+        """Hold all answers; return the event of an arrival, and the one that releases them with ``status``.
+
+        Without a release they are ``late``; the courier waits for five seconds.
+        """
+        arrived, released = Event(), Event()
+
+        def answer(received: Received) -> int:
+            arrived.set()
+            return status if released.wait(seconds) else late
+
+        self.answer = answer
+        return arrived, released
+
     def tell(self, event: Event, after: int = 1) -> None:
         """Set ``event`` on every webhook, starting with number ``after``."""
 

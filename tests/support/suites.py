@@ -41,7 +41,9 @@ def shop(payment_sandbox):
 WITHOUT: Final = [
     f"-pno:{plugin}"
     for plugin in (
+        "anyio",
         "cacheprovider",
+        "fakefs",
         "hypothesispytest",
         "pook",
         "pytest_httpserver",

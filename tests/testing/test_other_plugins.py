@@ -37,4 +37,4 @@ def test_time_machine_has_no_influence(tmp_path: Path) -> None:
 
 def test_pyfakefs_hides_nothing_of_the_sandbox(tmp_path: Path) -> None:
     """Pages, documentation and scenarios work while pyfakefs hides all files."""
-    passed(suite(tmp_path, FAKED), 1)
+    passed(suite(tmp_path, FAKED, "-p", "pyfakefs.pytest_plugin"), 1)

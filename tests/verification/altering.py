@@ -37,11 +37,6 @@ def in_updates(change: Change) -> Alteration:
     return lambda x: x.method == "PUT" and change(x.body)
 
 
-def in_customers_sent(change: Change) -> Alteration:
-    """Change a customer before it is read."""
-    return lambda x: isinstance(x.body.get("customer"), dict) and change(x.body["customer"])
-
-
 def in_attempts_sent(change: Change) -> Alteration:
     """Change each transaction in a body before it is read."""
 
@@ -130,20 +125,6 @@ def set_status(is_changed: Change, status: str) -> Alteration:
             order["status"] = attempt["status"] = status
 
     return in_orders(change)
-
-
-def customer_in(x: Exchange) -> Record:
-    """Return the customer in a body, or an empty record."""
-    customer = x.body.get("customer") if isinstance(x.body, dict) else None
-    return customer if isinstance(customer, dict) else {}
-
-
-def details_in(x: Exchange) -> Record:
-    """Return the details of the first transaction in a body, or an empty record."""
-    attempts = x.body.get("transactions") if isinstance(x.body, dict) else None
-    first = attempts[0] if isinstance(attempts, list) and attempts else {}
-    details = first.get("payment_method_details") if isinstance(first, dict) else None
-    return details if isinstance(details, dict) else {}
 
 
 def drop_sent_header(name: str, path_end: str = "") -> Alteration:

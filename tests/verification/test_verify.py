@@ -138,8 +138,13 @@ def test_several_deviations_in_the_whole_conversation(own: VerificationResult) -
 def test_the_settings_of_another_sandbox_are_found() -> None:
     """What differs in a sandbox with other settings is found by trial; each setting of several counts."""
     settings = {
+        "absolute_urls": True,
         "authorized_status": "accepted",
-        "errors": {"ORD-03": {"status": 422, "value": "Only euros, please"}},
+        "errors": {
+            "NotFound": {"status": 403, "type": "Forbidden", "value": "This is not yours"},
+            "ORD-03": {"status": 422, "value": "Only euros, please"},
+            "UnsupportedMediaType": {"status": 400},
+        },
         "reduced_customer": True,
         "refund_status": "processing",
         "unknown_fields": "reject",

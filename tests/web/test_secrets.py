@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any, Final
 
 import pytest
@@ -19,32 +18,6 @@ from tests.support.shop import Shop
 from tests.web.test_canaries import CanaryClient, canary_client
 
 __all__ = ["canary_client"]
-
-CODES: Final = (
-    ("application/x-www-form-urlencoded", f"number=1&cvc={CODE}&x=1"),
-    ("application/x-www-form-urlencoded", f"card%5Bcvc%5D={CODE}"),
-    ("application/xml", f"<card cvv2='{CODE}'/>"),
-    ("text/plain", f"cvv: {CODE}"),
-    ("application/json", f'{{"cvc": "{CODE}"'),
-    ("application/json", f"{{cvc: {CODE}}}"),
-    ("application/json", json.dumps({"cvv": int(CODE)})),
-    ("application/json", json.dumps({"cvc": {"a": {"b": CODE}}})),
-    ("application/json", json.dumps({"securityCode": [CODE]})),
-    ("application/json", json.dumps({"verification_value": {"value": CODE}})),
-    ("application/json", json.dumps({"extra": json.dumps({"cvc": CODE})})),
-    ("application/json", json.dumps({"extra": json.dumps(json.dumps({"cvc": CODE}))})),
-    ("application/json", json.dumps({"description": f"cvc={CODE}"})),
-)
-
-
-@pytest.mark.rule("CTL-29", "A42")
-def test_a_code_is_in_no_output(canary_client: CanaryClient) -> None:
-    """No answer and no record has a CVC, whatever the format of the body and the name of its field."""
-    for content_type, body in CODES:
-        headers = {"Content-Type": content_type}
-        canary_client.send(body, "POST", "/v1/orders/", data=body.encode(), headers=headers)
-    canary_client.search_everywhere(repeated=False)
-    assert canary_client.leaks == []
 
 
 @pytest.mark.rule("CTL-29", "A42")
@@ -62,8 +35,7 @@ def test_the_answer_of_a_receiver_is_masked(canary_client: CanaryClient, shop: S
 @pytest.mark.rule("CTL-29")
 def test_the_address_of_a_pending_webhook_is_masked(watched: Sandbox, shop: Shop) -> None:
     """The response to an advance masks the address of a pending webhook, which is called unmasked."""
-    answered = Event()
-    shop.answer = lambda received: 200 if answered.wait(3) else 500
+    _, answered = shop.hold()
     watched.settings(webhook_url=f"{shop.url}?key={watched.key}&number={NUMBER}")
     watched.place(by("bank-transfer"))
     advanced = watched.post("/control/clock/advance/", {"by": "PT1H", "timeout": 0.3})

@@ -1,5 +1,6 @@
 """The command line: ``payment-sandbox serve`` and the other commands."""
 
+import gc
 import json
 import signal
 import sys
@@ -78,6 +79,8 @@ def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
     if context.invoked_subcommand != serve.name and is_silent_on_interrupt():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # for cleanup; serve has its own handler
+    if context.invoked_subcommand != serve.name:
+        gc.enable()
     if context.invoked_subcommand is None:
         say(*context.get_help().split("\n"), to_stderr=True)
         context.exit(2)

@@ -1,6 +1,5 @@
 """The command that serves the sandbox."""
 
-import gc
 import json
 import logging
 import os
@@ -176,7 +175,6 @@ def serve(
     **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call, webhook and status change."""
-    gc.disable()  # while modules load, because collection would only cost time
     hosts = options.pop("stands_in_for")
     port = _apply_provider_options(hosts, port, options) if hosts else port
     server_process.check_options(host, {**options, "workers": workers})

@@ -225,11 +225,11 @@ def _publish_attempt(
 
 
 def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
-    """Prepare an attempt for storage: mask secrets, and truncate long bodies."""
-    request = masking.mask_record(attempt.request)
-    body = request.body[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
+    """Prepare an attempt for storage: mask secrets, and truncate long bodies; the headers are ours."""
+    url, headers, body = attempt.request
+    body = masking.mask_record(body)[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
     reply = _truncate(masking.mask_record(attempt.reply), attempt.reply)
-    return attempt._replace(request=request._replace(body=body), reply=reply)
+    return attempt._replace(request=WebhookRequest(masking.mask_text(url), headers, body), reply=reply)
 
 
 def _truncate(masked: Reply, unmasked: Reply) -> Reply:

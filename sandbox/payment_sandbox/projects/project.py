@@ -384,6 +384,14 @@ class Project:
         if epoch.outbox.put(queued, caller().held):
             self.services.deliver_outbox(self, epoch)
 
+    def send_pending(self) -> None:
+        """Send the pending webhooks, and wake the project for its due commands."""
+        epoch = self.epoch
+        if not epoch.store.is_shared:
+            for queued in epoch.webhooks_to_send():
+                self.put(epoch, queued._replace(job=0))
+        self.services.wake(self)
+
     def end_listener_wait(self) -> None:
         """Queue the webhooks that await a listener."""
         epoch = self.epoch

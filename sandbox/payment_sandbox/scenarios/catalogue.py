@@ -3,14 +3,18 @@
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.loader import CheckSettings, load_scenario, load_text
 from payment_sandbox.scenarios.model import Scenario
-from payment_sandbox.scenarios.variation import OfferedIn
-from payment_sandbox.scenarios.variation_catalogue import offers_in
+
+if TYPE_CHECKING:
+    from payment_sandbox.scenarios import variation_catalogue
+else:
+    variation_catalogue = lazy("payment_sandbox.scenarios.variation_catalogue")
 
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 SCHEMA_SUFFIX: Final = ".schema.json"  # the JSON schema for editors, beside the scenarios
@@ -24,7 +28,7 @@ def ready_folder() -> Path:
 
 def ready_names() -> list[str]:
     """Return the names of the ready-made scenarios: from files, and from the catalogue of variations."""
-    return sorted([*offers_in(OfferedIn.SCENARIO), *(path.stem for path in ready_texts())])
+    return sorted([*variation_catalogue.offered_scenarios(), *(path.stem for path in ready_texts())])
 
 
 @cache
@@ -35,7 +39,7 @@ def ready_texts() -> Mapping[Path, str]:
 
 def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
     """Load the ready-made scenarios, by name."""
-    offers = offers_in(OfferedIn.SCENARIO).items()
+    offers = variation_catalogue.offered_scenarios().items()
     variations = {name: load_scenario(offer.scenario, methods, check_settings) for name, offer in offers}
     known = {**variations, **_load_texts(ready_texts(), methods, check_settings)}
     return {name: known[name] for name in sorted(known)}

@@ -557,3 +557,8 @@ def all_offers() -> Iterator[VariationOffer]:
 def offers_in(place: OfferedIn) -> dict[str, VariationOffer]:
     """Return the offers of a feature, by name."""
     return {offer.name: offer for offer in all_offers() if place in offer.offered_in}
+
+
+def offered_scenarios() -> dict[str, VariationOffer]:
+    """Return the offers of ready-made scenarios, by name."""
+    return offers_in(OfferedIn.SCENARIO)

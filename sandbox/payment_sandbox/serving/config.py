@@ -1,7 +1,6 @@
 """The configuration of a server."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -33,8 +32,7 @@ class Security(NamedTuple):
 NO_TLS: Final = Security()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerConfig:
+class ServerConfig(NamedTuple):
     """The address, the protection and the initial projects of a server."""
 
     host: str = "127.0.0.1"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from aiohttp import HttpVersion10, HttpVersion11, web
+from aiohttp import HttpVersion10, HttpVersion11, web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from flask import Response
 
@@ -79,7 +79,7 @@ class Gateway:
         """Start no more threads; running threads end with the process."""
         self._threads.stop()
 
-    async def answer(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, http: web_request.BaseRequest) -> web_response.StreamResponse:
         """Answer a request; aiohttp cancels this when the client disconnects."""
         started_seconds = self._loop.time()
         reply = Reply(http, closes_connection=self._is_draining())
@@ -105,7 +105,9 @@ class Gateway:
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
 
-    async def _answer_snapshot(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+    async def _answer_snapshot(
+        self, http: web_request.BaseRequest, reply: Reply
+    ) -> web_response.StreamResponse:
         """Answer a request with a large body, if there is memory for it."""
         reserved = min(http.content_length or STATE_BYTES_MAX, STATE_BYTES_MAX)
         self._snapshots_bytes += reserved
@@ -119,8 +121,8 @@ class Gateway:
             self._snapshots_bytes -= reserved
 
     async def _answer(
-        self, http: web.BaseRequest, reply: Reply, body: BytesIO, length: int
-    ) -> web.StreamResponse:
+        self, http: web_request.BaseRequest, reply: Reply, body: BytesIO, length: int
+    ) -> web_response.StreamResponse:
         """Answer a request with this body; ``length`` is that of the whole body."""
         client = ClientConnection(http.raw_headers, has_event_loop=True)
         call = self._application.place(environment(http, body, length), length, client)
@@ -166,7 +168,7 @@ class Gateway:
         running.add_done_callback(turn.end)
         return running
 
-    async def _watch(self, call: Call, response: Response, reply: Reply) -> web.StreamResponse:
+    async def _watch(self, call: Call, response: Response, reply: Reply) -> web_response.StreamResponse:
         """Send an event stream."""
         assert call.stream is not None, "the response is an event stream"
         with self._watching.count_call(call.share) as may_watch:
@@ -176,7 +178,7 @@ class Gateway:
             await self._watchers.serve(call.stream, reply)
             return await reply.end()
 
-    async def _send_pieces(self, call: Call, response: Response, reply: Reply) -> web.StreamResponse:
+    async def _send_pieces(self, call: Call, response: Response, reply: Reply) -> web_response.StreamResponse:
         """Send a response of unknown length, whose pieces are produced on threads."""
         pieces = iter(response.get_app_iter(call.request.environ))
         producing: Future[bytes | None] | None = None
@@ -200,11 +202,11 @@ class Gateway:
                 producing.add_done_callback(lambda _: response.close())
 
 
-def _may_be_large(http: web.BaseRequest) -> bool:
+def _may_be_large(http: web_request.BaseRequest) -> bool:
     return http.content_length is None or http.content_length > BODY_BYTES_MAX
 
 
-def _refuse(http: web.BaseRequest) -> Response | None:
+def _refuse(http: web_request.BaseRequest) -> Response | None:
     """Return the error for a request that no application reads; None for others."""
     if sum([len(name) + len(value) for name, value in http.raw_headers]) > HEAD_BYTES_MAX:
         return error(431, HEAD_TOO_LONG)
@@ -219,7 +221,7 @@ def _refuse(http: web.BaseRequest) -> Response | None:
     return None
 
 
-async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int, silent_seconds: float) -> int:
+async def _read(http: web_request.BaseRequest, body: BytesIO, bytes_max: int, silent_seconds: float) -> int:
     """Read a body up to its limit, and return its length; aiohttp drops the rest of a longer one."""
     length = http.content_length or 0
     if length > bytes_max:  # the application will refuse it

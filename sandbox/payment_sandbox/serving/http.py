@@ -9,7 +9,7 @@ from ssl import SSLError
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import web
+from aiohttp import web_protocol, web_request, web_response, web_server
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from payment_sandbox.loading import lazy
@@ -198,7 +198,7 @@ class HttpServer:
         return accepted.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE_BYTE
 
 
-class _JsonServer(web.Server):
+class _JsonServer(web_server.Server):
     """aiohttp's server, with errors in the format of the application's errors."""
 
     def __init__(self, gateway: Gateway, loop: asyncio.AbstractEventLoop, free: asyncio.Semaphore) -> None:
@@ -208,7 +208,7 @@ class _JsonServer(web.Server):
         self._free = free
         self._buffer = memoryview(bytearray(READ_BYTES))  # shared, as received data is parsed immediately
 
-    def __call__(self) -> web.RequestHandler:
+    def __call__(self) -> web_protocol.RequestHandler:
         """Create the protocol of a new connection."""
         connection = _Connection(
             self,
@@ -223,13 +223,13 @@ class _JsonServer(web.Server):
         connection.buffer = self._buffer
         return connection
 
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+    def connection_lost(self, handler: web_protocol.RequestHandler, exc: BaseException | None = None) -> None:
         """Let another connection take the place of a closed one."""
         super().connection_lost(handler, exc)
         self._free.release()
 
 
-class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
+class _Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
     """A connection that reads little at once, because small chunks take long to parse."""
 
     buffer: memoryview
@@ -246,11 +246,11 @@ class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
 
     def handle_error(
         self,
-        request: web.BaseRequest,
+        request: web_request.BaseRequest,
         status: int = 500,
         exc: BaseException | None = None,
         message: str | None = None,
-    ) -> web.StreamResponse:
+    ) -> web_response.StreamResponse:
         """Answer input that is not HTTP, or a failure of the server, and close the connection.
 
         Raises:
@@ -261,7 +261,7 @@ class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
         problem = error(500, "the sandbox failed; see its log")
         if isinstance(exc, LineTooLong) or "Too many headers" in str(exc):
             problem = error(431, HEAD_TOO_LONG)
-        elif isinstance(exc, HttpProcessingError | web.RequestPayloadError):
+        elif isinstance(exc, HttpProcessingError | web_protocol.RequestPayloadError):
             problem = error(400, "this is not a valid HTTP request")
         else:
             log.error("a request could not be answered", exc_info=exc)
@@ -273,7 +273,7 @@ class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
         return _LastResponse(problem, request.transport)
 
 
-class _LastResponse(web.Response):
+class _LastResponse(web_response.Response):
     """The response to invalid input, sent while the client may still be sending."""
 
     def __init__(self, problem: "Response", transport: asyncio.Transport | None) -> None:

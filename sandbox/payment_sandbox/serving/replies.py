@@ -6,7 +6,7 @@ import struct
 from contextlib import suppress
 from typing import Final
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs, web_request, web_response
 from flask import Response
 from multidict import CIMultiDict
 
@@ -24,15 +24,15 @@ class Reply:
 
     __slots__ = ("_closes_connection", "_http", "_stream", "status")
 
-    def __init__(self, http: web.BaseRequest, *, closes_connection: bool) -> None:
+    def __init__(self, http: web_request.BaseRequest, *, closes_connection: bool) -> None:
         self._http = http
         is_upgrade = hdrs.UPGRADE in http.headers or http.method == hdrs.METH_CONNECT
         self._closes_connection = closes_connection or is_upgrade
         """With a declined upgrade, because aiohttp waits for data of the other protocol."""
-        self._stream: web.StreamResponse | None = None
+        self._stream: web_response.StreamResponse | None = None
         self.status = CUT_STATUS  # until the response is sent
 
-    async def send(self, response: Response) -> web.StreamResponse:
+    async def send(self, response: Response) -> web_response.StreamResponse:
         """Send a whole response, or its part before a cut."""
         body: list[bytes] = []
         is_cut = False
@@ -42,7 +42,7 @@ class Reply:
             is_cut = True
         if is_cut and not any(body):
             return self.reset()
-        whole = web.Response(
+        whole = web_response.Response(
             body=b"".join(body), status=response.status_code, headers=_encode_headers(response)
         )
         self._start(whole)
@@ -53,7 +53,9 @@ class Reply:
 
     async def begin(self, response: Response) -> None:
         """Start a response of unknown length; in HTTP/1.0, closing the connection ends it."""
-        self._stream = web.StreamResponse(status=response.status_code, headers=_encode_headers(response))
+        self._stream = web_response.StreamResponse(
+            status=response.status_code, headers=_encode_headers(response)
+        )
         self._start(self._stream)
         await self._stream.prepare(self._http)
 
@@ -63,13 +65,13 @@ class Reply:
             await self._stream.write(piece)
             await self._http.writer.drain()
 
-    async def end(self) -> web.StreamResponse:
+    async def end(self) -> web_response.StreamResponse:
         """End a response that was sent in pieces."""
         assert self._stream is not None, "begin was not called"
         await self._send(self._stream)
         return self._stream
 
-    def cut(self) -> web.StreamResponse:
+    def cut(self) -> web_response.StreamResponse:
         """Flush, and close with the response incomplete; without a response, reset the connection."""
         if self._stream is None:
             return self.reset()
@@ -77,7 +79,7 @@ class Reply:
             self._http.transport.close()
         return self._stream
 
-    def reset(self) -> web.StreamResponse:
+    def reset(self) -> web_response.StreamResponse:
         """Reset the TCP connection; unsent data is lost."""
         transport = self._http.transport
         if transport is not None and not transport.is_closing():
@@ -85,14 +87,14 @@ class Reply:
             if raw is not None:
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
             transport.abort()
-        return self._stream or web.Response()  # aiohttp cannot send it
+        return self._stream or web_response.Response()  # aiohttp cannot send it
 
-    def _start(self, response: web.StreamResponse) -> None:
+    def _start(self, response: web_response.StreamResponse) -> None:
         self.status = response.status
         if self._closes_connection or response.status == UNAVAILABLE:
             response.force_close()  # a refused crowd frees its connections
 
-    async def _send(self, response: web.StreamResponse) -> None:
+    async def _send(self, response: web_response.StreamResponse) -> None:
         """Send a response before aiohttp does, so that deferred work can start."""
         with suppress(ConnectionError):  # the client has disconnected
             await response.prepare(self._http)

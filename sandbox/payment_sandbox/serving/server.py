@@ -27,7 +27,6 @@ from payment_sandbox.serving.starting import (
 )
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.storage.snapshot import send_pending
 from payment_sandbox.web.site import ServerContext
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Server:
         if self.housekeeper is not None:
             self.housekeeper.start()
         for project in self.registry.loaded_projects():
-            send_pending(project)
+            project.send_pending()
 
     def listen(self, listener: SiteServer) -> None:
         """Replace the listener of a server that accepted no connections."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from aiohttp import web_request
 
 CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
     "SCRIPT_NAME": "",
@@ -20,7 +20,7 @@ CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
 }
 
 
-def environment(http: "web.BaseRequest", body: BytesIO, length: int) -> dict[str, Any]:
+def environment(http: "web_request.BaseRequest", body: BytesIO, length: int) -> dict[str, Any]:
     """Build a request's WSGI environment; ``length`` is the length of its body, which may be truncated."""
     target = http.raw_path if http.raw_path[0] == "/" else http.rel_url.raw_path_qs  # as proxies send it
     path, _, query = target.encode(errors="surrogateescape").partition(b"?")

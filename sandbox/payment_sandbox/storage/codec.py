@@ -18,9 +18,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
+from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.scenarios.model import TransactionDecision
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in COMMAND_TYPES}
 TYPES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
@@ -313,17 +312,3 @@ class StoredRecords:
         orders = {order.id: order for order in self.orders}
         dues = tuple(DueItem(*entry) for entry in self.agenda)
         return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues)
-
-
-@dataclass(frozen=True)
-class FormattedDocument:
-    """A document that begins with the name of its format."""
-
-    format: str
-
-
-@dataclass(frozen=True)
-class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
-    """The whole state of a project, except its ids and its key."""
-
-    decisions: tuple[TransactionDecision, ...] = ()

@@ -1,6 +1,7 @@
 """Snapshots: the whole state of a project as one document."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import GeneratorType
 from typing import Any, Final, NamedTuple
@@ -41,7 +42,7 @@ from payment_sandbox.projects.settings import (
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import TransactionDecision
-from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
+from payment_sandbox.storage.codec import FORMAT, AgendaEntry, StoredRecords, decode, encode
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
 SENT_FORM: Final = SentForm()
@@ -57,6 +58,20 @@ NO_LIMITS: Final = Terms(
 
 Problem = tuple[str, str]
 """A path below ``state`` and its problem."""
+
+
+@dataclass(frozen=True)
+class FormattedDocument:
+    """A document that begins with the name of its format."""
+
+    format: str
+
+
+@dataclass(frozen=True)
+class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
+    """The whole state of a project, except its ids and its key."""
+
+    decisions: tuple[TransactionDecision, ...] = ()
 
 
 def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
@@ -371,7 +386,7 @@ def restore(project: Project, document: Any) -> None:
     epoch = _create_epoch(project, checked, number)
     epoch.journal.restore([_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions])
     project.replace_epoch(epoch, checked.change)
-    send_pending(project)
+    project.send_pending()
 
 
 def _recorded_decision(journal: Journal, decision: TransactionDecision) -> RecordedDecision:
@@ -408,7 +423,7 @@ def _mask(masking: Masking, document: Any, name: str = "") -> Any:
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     """Restore the state of a state file; a running clock continues from ``real_at``, the time of the save.
 
-    No webhook is sent before ``send_pending``.
+    No webhook is sent before ``Project.send_pending``.
 
     Raises:
         Invalid: the document is inconsistent.
@@ -422,15 +437,6 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
         epoch.state = epoch.state._replace(clock=clock.advanced_by(elapsed_seconds))
     epoch.store.load(checked.change._replace(chosen=epoch.state.chosen))
     project.adopt(epoch)
-
-
-def send_pending(project: Project) -> None:
-    """Send the pending webhooks, and wake the project for its due commands."""
-    epoch = project.epoch
-    if not epoch.store.is_shared:
-        for queued in epoch.webhooks_to_send():
-            project.put(epoch, queued._replace(job=0))
-    project.services.wake(project)
 
 
 def _decode_snapshot(document: Any) -> Snapshot:

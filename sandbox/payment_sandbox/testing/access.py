@@ -1,14 +1,13 @@
 """Access to a sandbox in this process, or to the sandbox at ``SANDBOX_URL``."""
 
-import gc
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.client.client import SandboxClient, Transport
-from payment_sandbox.loading import lazy, load_module
+from payment_sandbox.loading import lazy
 from payment_sandbox.scenarios.catalogue import ready_texts
 from payment_sandbox.serving.sessions import describe_failure, direct_session
 
@@ -68,8 +67,6 @@ class SandboxAccess:
         self._transport = self._new_transport()  # shared by all projects, to save connections
 
     def _start_server(self, scenario_folders: Sequence[Path]) -> "serving.Server":
-        with pause_garbage_collection():
-            load_module("payment_sandbox.serving.server")
         try:
             listener: lazy_servers.LazyServer | lazy_servers.NoPort = lazy_servers.LazyServer()
         except RuntimeError:  # raised by pytest-socket and similar plugins
@@ -146,18 +143,6 @@ def _read_ahead() -> None:
     with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
         for tag in language.TAGS_BY_LOWERCASE.values():
             language.Language(tag).amount(0)
-
-
-@contextmanager
-def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection in the context, where collecting would only cost time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _check_server(base_url: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
+from payment_sandbox.client import project_review
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     import freezegun
 
-    from payment_sandbox.client import project_review
     from payment_sandbox.projects.project import Project
     from payment_sandbox.testing import loops
     from payment_sandbox.testing.clients import with_httpx
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.shops import browser, receiving
 else:
     freezegun = lazy("freezegun")
-    project_review = lazy("payment_sandbox.client.project_review")
     loops = lazy("payment_sandbox.testing.loops")
     with_httpx = lazy("payment_sandbox.testing.clients.with_httpx")
     browser = lazy("payment_sandbox.testing.shops.browser")
@@ -324,7 +323,7 @@ class PaymentSandbox(ShopInProcess):
 
     # Reports
 
-    def review(self) -> "project_review.Review":
+    def review(self) -> project_review.Review:
         """Review the integration under test; return a list of mistakes, empty if it is correct.
 
         ``review().assert_clean()`` fails and lists all mistakes.

@@ -1,7 +1,6 @@
 """Routes and their declared facts, used by validation, OpenAPI and the documentation."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
 from flask import Blueprint, Flask, Response
@@ -15,8 +14,7 @@ HTML: Final = "text/html"
 View = TypeVar("View", bound=Callable[..., Response])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(NamedTuple):
     """The input and output of a route.
 
     ``answers`` is the record of a successful response, or of its items if ``is_list``. ``reads`` and
@@ -36,7 +34,7 @@ class Facts:
     errors: tuple[int, ...] = (401,)
     without_body: tuple[int, ...] = ()
     example: Any = None
-    rules: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, str] = {}
     media_type: str = JSON
     slow: bool = False
     waits: bool = False

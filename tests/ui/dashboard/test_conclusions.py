@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.operations.test_judge import Handler, handling, reads, refunds_a_part
+from tests.operations.test_judge import Handler, handling, reads, refunds_a_part, refunds_once
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Page
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 
 Order = dict[str, Any]
 FINDING = "Your shop refunded €5.00 four times for two status changes"
@@ -41,20 +41,8 @@ def test_a_repeated_mistake(watched: Sandbox, shop: Shop) -> None:
 
 def test_a_corrected_mistake(watched: Sandbox, shop: Shop) -> None:
     """The conclusion is green, and the original is still red."""
-    order, refunded = create_twice_refunded(watched, shop), set[str]()
-
-    def refund_once(received: Received) -> int:
-        current = watched.read(received.body["order_id"])
-        if (
-            current["status"] == "completed"
-            and "is-refund" not in current["flags"]
-            and current["id"] not in refunded
-        ):
-            refunded.add(current["id"])
-            watched.post(f"/v1/orders/{current['id']}/refunds/", {"amount": 500})
-        return 200
-
-    shop.answer = refund_once
+    order = create_twice_refunded(watched, shop)
+    handling(watched, shop, refunds_once())
     page = replay(watched, order)
     assert page.ids["conclusion"] == "Fixed: your shop made no mistake this time."
     assert 'good-verdict" data-testid="conclusion"' in page.answer.text

@@ -21,14 +21,17 @@ from tests.support.shop import Shop
     ],
 )
 def test_the_clock_is_moved(sandbox: Sandbox, button: str, now: str, notice: str) -> None:
-    """Each button advances the clock and reloads the current page with a notice."""
-    sandbox.place(card())
+    """Each button advances the clock and reloads the current page with a notice, which links to the orders."""
+    order = sandbox.place(card())
     sandbox.place(by("bank-transfer"))
     browser = Dashboard(sandbox)
     page = browser.press(browser.open("requests/"), button)
     assert page.ids["now"] == now
     assert page.url.partition("?")[0].endswith("/requests/")
     assert page.ids["notice"].startswith(notice)
+    shown = page.answer.text.partition('data-testid="notice"')
+    assert 'role="status"' in shown[0].rpartition("<")[2] + shown[2].partition(">")[0]
+    assert (f"/orders/{order['id']}/" in shown[2].partition("</p>")[0]) == (button != "PT1M")
     assert "notice" not in browser.open("requests/").ids
 
 

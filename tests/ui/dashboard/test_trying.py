@@ -1,7 +1,6 @@
 """The dashboard resends webhooks with changes, creates orders from recipes, and stops clock moves."""
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from payment_sandbox.ui.pictures import ROWS_MAX
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Form, Page
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 from tests.ui.dashboard.test_again import read_newest
 
 
@@ -107,14 +106,7 @@ def test_a_move_is_stopped(watched: Sandbox, shop: Shop) -> None:
     watched.pay(watched.place(card()))
     watched.settle()
     watched.place(card(), expiration_period="PT1M")
-    is_waiting, may_answer = Event(), Event()
-
-    def hang(received: Received) -> int:
-        is_waiting.set()
-        assert may_answer.wait(20)
-        return 204
-
-    shop.answer = hang
+    is_waiting, may_answer = shop.hold(204)
     browser = Dashboard(watched)
     page = browser.open()
     assert "moving" not in page.ids

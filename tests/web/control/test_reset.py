@@ -1,11 +1,9 @@
 """A reset restores the initial state, whatever is in flight."""
 
-from threading import Event
-
 import pytest
 
 from tests.support.driver import START, Sandbox, by, card, details
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 
 
 @pytest.mark.rule("CTL-09")
@@ -32,13 +30,7 @@ def test_a_reset_is_a_fresh_start(watched: Sandbox, shop: Shop) -> None:
 
 def test_a_reset_discards_late_results(watched: Sandbox, shop: Shop) -> None:
     """A webhook in flight is not recorded after the reset."""
-    arrived, released = Event(), Event()
-
-    def answer_late(received: Received) -> int:
-        arrived.set()
-        return 500 if released.wait(4) else 200
-
-    shop.answer = answer_late
+    arrived, released = shop.hold(500, late=200)
     watched.place(by("bank-transfer"))
     assert arrived.wait(60)
     watched.post("/control/reset/")

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from typing import Any
 
 import pytest
@@ -59,8 +58,7 @@ def test_a_wait_that_times_out_has_the_current_values(watched: Sandbox, shop: Sh
     answer = watched.get(f"/control/wait/?order_id={order['id']}&status=completed&timeout=0.05")
     error = refused(answer, 408, "RequestTimeout")
     assert error["now"] == {"status": "new"}
-    released = Event()
-    shop.answer = lambda received: 200 if released.wait(4) else 500
+    _, released = shop.hold()
     watched.acted(order, "customer visit")
     assert refused(watched.get("/control/wait/?idle=1&timeout=0"), 408, "RequestTimeout")["now"] == {
         "idle": False

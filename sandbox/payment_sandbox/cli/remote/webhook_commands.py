@@ -12,14 +12,13 @@ from payment_sandbox.cli.options import fail, print_once, say, short_time, trust
 from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, order_ids, remote
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
+from payment_sandbox.serving.posting import webhook_poster
 
 if TYPE_CHECKING:
     from payment_sandbox.client import listening
-    from payment_sandbox.serving import posting
     from payment_sandbox.web.answers.records import Webhook
 else:
     listening = lazy("payment_sandbox.client.listening")
-    posting = lazy("payment_sandbox.serving.posting")
 
 DELIVERED, LOST, UNSENT = "delivered", "lost", "unsent"
 STOP_SIGNALS: Final = [
@@ -124,7 +123,7 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
         forward_to,
         on_forwarded=print_forwarded,
         on_server=on_server_change,
-        send=posting.webhook_poster(trusted),
+        send=webhook_poster(trusted),
     )
     _run_listener(listener)
 

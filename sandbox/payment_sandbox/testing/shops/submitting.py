@@ -11,12 +11,14 @@ from payment_sandbox.loading import lazy
 from payment_sandbox.scenarios.variation import SubmittedForm
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
-from payment_sandbox.testing.shops.filling import FormBody, read_choices
 
 if TYPE_CHECKING:
     import asyncio
+
+    from payment_sandbox.testing.shops import filling
 else:
     asyncio = lazy("asyncio")
+    filling = lazy("payment_sandbox.testing.shops.filling")
 
 POST_METHOD: Final = "POST"
 Environ = dict[str, Any]
@@ -36,12 +38,12 @@ class Submission(NamedTuple):
     """
 
     at_once: bool = False
-    fill: Callable[[FormBody], bytes] | None = None
+    fill: "Callable[[filling.FormBody], bytes] | None" = None
     after_other_customer: Callable[[], None] | None = None  # called after the other customer's submission
-    refill: Callable[[FormBody], bytes] | None = None
+    refill: "Callable[[filling.FormBody], bytes] | None" = None
     postpone: Callable[[Callable[[], None]], None] | None = None
 
-    def bodies(self, form: FormBody) -> tuple[bytes, bytes | None]:
+    def bodies(self, form: "filling.FormBody") -> tuple[bytes, bytes | None]:
         """Return the bodies of the first and the second submission, if there is a second one."""
         if self.fill is None:
             return form.body, form.body
@@ -59,15 +61,15 @@ class _SubmissionRun:
         self._choose = choose
         self._choices: dict[str, Sequence[str]] = {}
 
-    def choose_submission(self, path: str, body: bytes) -> tuple[Submission | None, FormBody]:
+    def choose_submission(self, path: str, body: bytes) -> "tuple[Submission | None, filling.FormBody]":
         """Return the variation of a form, if any, and the form."""
-        form = FormBody(body, self._choices)
+        form = filling.FormBody(body, self._choices)
         return self._choose(path, form.details), form
 
     def read_page(self, content_type: str, page: bytes) -> None:
         """Add the choices on a page."""
         if content_type.startswith(HTML_TYPE):
-            self._choices |= read_choices(page.decode(errors="replace"))
+            self._choices |= filling.read_choices(page.decode(errors="replace"))
 
 
 _runs: Final[list[_SubmissionRun]] = []  # the current run, if any
@@ -119,7 +121,7 @@ def answer_submission(environ: Environ, answer: WsgiAnswer, start_response: Any 
 
 def _answer_changed(
     submission: Submission,
-    form: FormBody,
+    form: "filling.FormBody",
     environ: Environ,
     answer: WsgiAnswer,
     start_response: Any,
@@ -150,7 +152,7 @@ def _answer_changed(
         repeated.end()
 
 
-def _with_body(environ: Environ, form: FormBody, body: bytes) -> Environ:
+def _with_body(environ: Environ, form: "filling.FormBody", body: bytes) -> Environ:
     """Return a request with this body; an unchanged body keeps its declared length."""
     length = {} if body == form.body else {"CONTENT_LENGTH": str(len(body))}
     return {**environ, "wsgi.input": BytesIO(body), **length}
@@ -247,7 +249,7 @@ def _wrap_send(run: _SubmissionRun, send: Send) -> Send:
 
 
 async def _answer_changed_on_loop(
-    submission: Submission, scope: Scope, form: FormBody, send: Send, answer: Answer
+    submission: Submission, scope: Scope, form: "filling.FormBody", send: Send, answer: Answer
 ) -> None:
     """Answer a changed ASGI request, and its repetition, if there is one; the first response counts."""
     first, second = submission.bodies(form)
@@ -279,7 +281,7 @@ def _create_receive(body: bytes) -> Receive:
     return receive
 
 
-def _with_length(scope: Scope, form: FormBody, body: bytes) -> Scope:
+def _with_length(scope: Scope, form: "filling.FormBody", body: bytes) -> Scope:
     """Return a request with the length of this body; an unchanged body keeps its declared length."""
     if body == form.body:
         return dict(scope)

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from marshmallow import Schema, fields
 
@@ -18,8 +17,7 @@ CREATE = "create"
 UPDATE = "update"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordField(Generic[Subject]):
+class RecordField(NamedTuple, Generic[Subject]):
     """One field of a record.
 
     ``shape`` describes the value in responses; it defaults to ``reads``, or to a string. ``reads`` parses the
