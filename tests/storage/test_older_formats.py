@@ -19,9 +19,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.fixture
-def sandbox(server: Server) -> Sandbox:
-    """A fresh project over HTTP."""
-    return Sandbox(server)
+def sandbox(server: Server, http: requests.Session) -> Sandbox:
+    """A fresh project of a server; ``project`` is a project of each store in this folder."""
+    return Sandbox(server, http)
 
 
 def test_there_is_a_golden_file_of_each_older_format() -> None:

@@ -15,11 +15,11 @@ from payment_sandbox.cli.options import Write, short_time, to_standard_output, w
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.projects.events import Event
+from payment_sandbox.projects.journal import ERROR_STATUS_MIN
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.starting import FIRST_PROJECT_NAME
 from payment_sandbox.serving.threads import start
 
-FAILURE_STATUS: Final = 400
 GREEN: Final = "green"
 RED: Final = "red"
 YELLOW: Final = "yellow"
@@ -79,7 +79,7 @@ class LineWriter:
     def _request_lines(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         status = data["status"]
         parts = [f"{data['method']} {data['path']}  {status or 'connection cut'}", *_request_notes(data)]
-        colour = RED if status is None or status >= FAILURE_STATUS else YELLOW if data["unknown"] else GREEN
+        colour = RED if status is None or status >= ERROR_STATUS_MIN else YELLOW if data["unknown"] else GREEN
         yield _create_line(project, "request", data, "  ".join(parts), colour)
 
     def _record_action(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
@@ -114,7 +114,7 @@ class LineWriter:
             parts.append(f"attempt {data['number']}, the next one at {short_time(data['next_at'])}")
         elif data["state"] == "failed":
             parts.append(f"attempt {data['number']} was the last one")
-        failed = error or (status or 0) >= FAILURE_STATUS
+        failed = error or (status or 0) >= ERROR_STATUS_MIN
         colour = RED if failed else YELLOW if data["warning"] else GREEN
         colour = colour if fault is None else YELLOW
         yield _create_line(project, "webhook", data, "  ".join(filter(None, parts)), colour)
@@ -146,9 +146,8 @@ def _create_line(
 
 
 def _lacks_webhook_url(project: Project, order_id: str) -> bool:
-    order, settings = project.epoch.store.order(order_id), project.settings
-    has_own = order is not None and order.webhook_url is not None
-    return not (has_own or settings.webhook_url or settings.forward_to)
+    order = project.epoch.store.order(order_id)
+    return project.settings.webhook_url_of(order.webhook_url if order is not None else None) is None
 
 
 def _request_notes(data: Mapping[str, Any]) -> Iterator[str]:

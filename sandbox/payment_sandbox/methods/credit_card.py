@@ -11,6 +11,7 @@ from payment_sandbox.methods.common import (
     PROCESSOR_KEYS,
     REJECT,
     SETTLE,
+    SETTLEMENT_DELAY,
     AttemptDraft,
     Capabilities,
     DetailField,
@@ -32,7 +33,6 @@ from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
-SETTLEMENT_DELAY: Final = "PT1M"
 FIRST: Final = "first"
 FEATURE_RULES: Final = {
     "dynamic_descriptor": "CARD-09",

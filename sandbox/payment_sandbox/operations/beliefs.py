@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.review.evidence import parse_object
+from payment_sandbox.operations.review.evidence import end_of, parse_object
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of
@@ -58,7 +58,7 @@ class StatusReads(NamedTuple):
         by_request = {
             entry.id: known[entry.id] if entry.id in known else status_read(entry) for entry in evidence
         }
-        evidence.sort(key=_answered_at)
+        evidence.sort(key=end_of)
         read = ((entry.order_id or "", by_request[entry.id]) for entry in evidence)
         return StatusReads(
             _mark(entries), by_request, {order_id: status for order_id, status in read if status is not None}
@@ -76,10 +76,6 @@ STATUS_READS: Final = Slot(NewestStatusReads)
 
 def _mark(entries: Sequence[JournalEntry]) -> tuple[str, str, int]:
     return (entries[0].id, entries[-1].id, len(entries)) if entries else ("", "", 0)
-
-
-def _answered_at(entry: JournalEntry) -> datetime:
-    return entry.answered_at or entry.real_at or entry.at
 
 
 def shop_statuses(epoch: Epoch) -> Mapping[str, str]:
@@ -124,8 +120,7 @@ def _reason(epoch: Epoch, order: Order) -> str:
     """Explain by the newest webhook why the shop does not know the status of an order."""
     delivery = next(reversed(epoch.store.deliveries_of(order.id)), None)
     if delivery is None:
-        settings = epoch.state.settings
-        has_url = order.webhook_url or settings.webhook_url or settings.forward_to
+        has_url = epoch.state.settings.webhook_url_of(order.webhook_url) is not None
         return "never read the order" if has_url else "no webhook address"
     if delivery.is_lost:
         return "webhook lost (fault)"
@@ -186,8 +181,7 @@ def _changes_read_by_shop(epoch: Epoch, order_id: str) -> Iterator[_Change]:
     for entry in _calls(epoch, order_id):
         status = status_read(entry)
         if status is not None:
-            real_at = entry.answered_at or entry.real_at or entry.at
-            yield _Change(real_at, number_of(entry), entry.at, True, status)
+            yield _Change(end_of(entry), number_of(entry), entry.at, True, status)
 
 
 def status_read(entry: JournalEntry) -> str | None:

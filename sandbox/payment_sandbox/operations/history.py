@@ -11,12 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID, Pattern
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
+from payment_sandbox.orders.actions import BANK, CUSTOMER, PROCESSOR, SCREENING
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, Reply
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
+    ERROR_STATUS_MIN,
     MERCHANT_ACTOR,
     RETURN,
     SCAN,
@@ -34,8 +35,6 @@ from payment_sandbox.scenarios.sentences import fault_in_words
 
 SHOP: Final = "shop"
 SERVICE: Final = "service"
-BANK: Final = "bank"
-SCREENING: Final = "screening"
 PARTIES: Final = (CUSTOMER, SHOP, SERVICE, BANK, SCREENING)
 KINDS: Final = (
     "request",
@@ -134,7 +133,6 @@ APPROVED: Final = "approved"
 DECLINED: Final = "declined"
 DECIDED_BY_BANK: Final = ("pay", "fail")
 BANK_PAGES: Final = ("card", "login", "sheet", "scan")  # customers confirm with their bank or wallet
-ERROR_STATUS_MIN: Final = 400
 TEXT_SHOWN_MAX: Final = 160  # characters of a shop's response
 HTML_INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 HTML_TAG: Final = Pattern(r"<[^<>]*>?")

@@ -6,7 +6,6 @@ from typing import Final
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.beliefs import status_in
 from payment_sandbox.operations.history import (
-    ERROR_STATUS_MIN,
     TimelineEntry,
     attempt_number,
     history,
@@ -16,6 +15,7 @@ from payment_sandbox.operations.review.evidence import Finding, parse_object, wh
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, convert_cents, euros
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
+    ERROR_STATUS_MIN,
     MERCHANT_ACTOR,
     VIA_CONTROL,
     VIA_SCENARIO,

@@ -12,8 +12,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import LIVE_MODE
 
-LIVE_MODE: Final = "live"
 CLOCK_ACTOR: Final = "clock"
 SAMPLE_CUSTOMER: Final = {
     "first_name": "Noor",

@@ -500,7 +500,7 @@ class Edit:
                 self._add_webhook(self.orders[order_id], after)
 
     def _add_webhook(self, order: Order, status: str) -> None:
-        url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to
+        url = self.settings.webhook_url_of(order.webhook_url)
         if url is not None:
             delivery = Delivery(self.ids.uuid("delivery"), order.id, url, status, self.now)
             self.store_delivery(delivery)

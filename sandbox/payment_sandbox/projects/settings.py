@@ -223,6 +223,10 @@ class Settings:
         """Find a method by its name or alias."""
         return name if name in METHOD_NAMES else self.aliases.get(name)
 
+    def webhook_url_of(self, order_url: str | None) -> str | None:
+        """Return the URL for the webhooks of an order, which may have its own; None if there is none."""
+        return order_url or self.webhook_url or self.forward_to
+
     def with_values(self, values: Mapping[str, Any]) -> "Settings":
         """Return these settings with some values replaced."""
         if "payment_methods" in values:

@@ -164,7 +164,7 @@ def what_if_options(project: Project, order: Order, created: JournalEntry | None
     """Return the possible variations of an order."""
     if creation_body(project, order, created) is None:
         return []
-    webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
+    webhook_url = project.settings.webhook_url_of(order.webhook_url)
     return playable_variations(order, has_webhook_url=webhook_url is not None)
 
 

@@ -28,7 +28,7 @@ from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, ReachedStatus, number_of
+from payment_sandbox.projects.journal import ERROR_STATUS_MIN, JournalEntry, ReachedStatus, number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard.comparison import create_manual_order
 from payment_sandbox.ui.dashboard.frame import (
@@ -53,7 +53,6 @@ from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
 
 ROWS_SHOWN: Final = 50
 ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
-REFUSED_MIN: Final = 400
 CUT: Final = "cut"
 OUTCOME_LABELS: Final = {
     DeliveryState.PENDING.value: "pending",
@@ -87,7 +86,7 @@ class RequestQuery(NamedTuple):
         if self.show in (WEBHOOKS, UNDELIVERED):
             return False
         status = str(entry.status or CUT)
-        if self.show == REFUSED and status < str(REFUSED_MIN):
+        if self.show == REFUSED and status < str(ERROR_STATUS_MIN):
             return False
         call = f"{entry.method} {entry.path}?{entry.query}"
         return self._is_in(project, entry.order_id, (status, call, entry.rule or ""))

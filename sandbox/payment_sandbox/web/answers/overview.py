@@ -16,6 +16,7 @@ from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.webhooks import LOST, DeliveryState
+from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.answers import records
@@ -24,7 +25,6 @@ from payment_sandbox.web.answers.order_tables import order_record
 from payment_sandbox.web.answers.page_urls import order_url, payment_url
 from payment_sandbox.web.answers.plain_records import Moment
 
-MERCHANT_ACTOR: Final = "merchant"
 IDS_SHOWN_MAX: Final = 100
 
 
