@@ -97,9 +97,8 @@ def registry(backend: Backend, services: Services) -> Registry:
     return Registry(services, backend.storages, catalogue(), clock=NOON)
 
 
-@pytest.fixture
-def project(registry: Registry) -> Project:
-    """A project with every kind of record."""
+def golden_project(registry: Registry) -> Project:
+    """Create a project with every kind of record."""
     created, _ = registry.create({"name": "Sock shop", "seed": 5})
     restore(created, GOLDEN)
     return created

@@ -12,7 +12,7 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.rows import read_identity, resume_project
-from tests.storage.conftest import Backend
+from tests.storage.conftest import Backend, golden_project
 from tests.support.state_files import snapshot_of
 
 RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries")
@@ -37,6 +37,12 @@ class CountingServices(Services):
 def services() -> CountingServices:
     """Services with a meter."""
     return CountingServices()
+
+
+@pytest.fixture
+def project(registry: Registry) -> Project:
+    """A project with every kind of record."""
+    return golden_project(registry)
 
 
 def usage_of(project: Project) -> Usage:

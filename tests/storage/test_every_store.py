@@ -29,12 +29,18 @@ from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.journal_rows import RECORDS_MAX, save_new_records
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
-from tests.storage.conftest import GOLDEN, SERVICES, Backend
+from tests.storage.conftest import GOLDEN, SERVICES, Backend, golden_project
 from tests.support.state_files import snapshot_of
 
 DECISION = ScenarioDecision(
     default_scenario(), Subject(frozenset({"credit-card"}), 1000, {}, None, 1, False, frozenset()), 3
 )
+
+
+@pytest.fixture
+def project(registry: Registry) -> Project:
+    """A project with every kind of record."""
+    return golden_project(registry)
 
 
 def state(project: Project) -> dict[str, Any]:
