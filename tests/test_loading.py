@@ -2,7 +2,6 @@
 
 import ast
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import first_uses
+from tests.support.commands import run_program
 from tests.support.first_uses import lazy_modules, loadable_names
 from tests.support.packages import module_name, sources
 
@@ -34,9 +34,7 @@ def test_the_type_checker_reads_the_modules_that_are_loaded_lazily() -> None:
 def problems_of_first_uses(what: str) -> list[str]:
     """Return the problems of eight threads in a fresh process."""
     program = [sys.executable, "-m", first_uses.__name__, what]
-    completed = subprocess.run(
-        program, capture_output=True, text=True, timeout=240, check=False, cwd=Path(__file__).parents[1]
-    )
+    completed = run_program(program, Path(__file__).parents[1], 240)
     assert completed.returncode == 0, completed.stderr
     problems: list[str] = json.loads(completed.stdout)
     return problems
@@ -82,7 +80,7 @@ def test_no_module_needs_the_lock_while_it_loads() -> None:
     """No module takes the lock while it is imported: that would deadlock with an import under the lock."""
     names = [module_name(path) for path in sources() if path.name != "__main__.py"]
     program = [sys.executable, "-c", WITHOUT_LOCK, *names]
-    completed = subprocess.run(program, capture_output=True, text=True, check=False)
+    completed = run_program(program)
     assert completed.stdout.splitlines()[-1:] == ["all"], completed.stderr
 
 
@@ -110,7 +108,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 def test_a_forked_child_can_import() -> None:
     """A forked child can import although another thread was importing during the fork."""
-    subprocess.run([sys.executable, "-c", FORK], check=True)
+    assert run_program([sys.executable, "-c", FORK]).returncode == 0
 
 
 RUN_CONCURRENTLY = """
@@ -201,12 +199,7 @@ second.join()
 @pytest.mark.parametrize("what", [LEXERS, DESCRIPTIONS, REQUESTS], ids=["lexers", "OpenAPI", "requests"])
 def test_threads_can_create_the_same_objects_concurrently(what: str) -> None:
     """Threads can create lexers or schemas, or import requests, at the same time without mixing them up."""
-    completed = subprocess.run(
-        [sys.executable, "-c", RUN_CONCURRENTLY + what],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    completed = run_program([sys.executable, "-c", RUN_CONCURRENTLY + what])
     assert (completed.returncode, completed.stderr) == (0, "")
 
 
@@ -232,7 +225,7 @@ ENVIRONMENT_MODULES = {"backports", "cython_runtime", "distutils", "_distutils_h
 def test_the_first_order_loads_few_modules() -> None:
     """A first order loads few of our modules, and no library of the extra ``[server]``."""
     program = [sys.executable, "-W", "ignore", "-c", FIRST_ORDER_PROGRAM]
-    completed = subprocess.run(program, capture_output=True, text=True, check=True)
+    completed = run_program(program)
     own_modules, *libraries = completed.stdout.split()
     assert int(own_modules) <= LOADED_MAX
     unknown = {name for name in libraries if not name.startswith("_") and "mypyc" not in name}

@@ -4,7 +4,7 @@ import json
 import random  # noqa: TID251 (seeded: every run is the same)
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -16,7 +16,6 @@ import pytest
 from werkzeug.test import Client
 
 from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.app import SandboxApp
 from payment_sandbox.serving.server import Server
@@ -27,6 +26,7 @@ from tests.attack import note, scaled
 from tests.attack.changes import differences, mutate
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
 from tests.support.servers import make_server
+from tests.support.shop import ShopInServer
 
 SEED: Final = 12
 ORDER: Final = {"currency": "EUR", "amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
@@ -40,7 +40,7 @@ class Caller:
     def __init__(self, server: Server, key: str = FIRST_API_KEY) -> None:
         project = server.registry.find(key)
         if project is not None:
-            server.services.courier.deliver_to(project, _Shop())
+            server.services.courier.deliver_to(project, ShopInServer())
         self._client = Client(partial(_respond, server.app))
         self._key = key
         self.failures: list[str] = []
@@ -73,18 +73,6 @@ class _UncutConnection(ClientConnection):
 def _respond(app: SandboxApp, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     call = app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _UncutConnection())
     return app.respond(call)(environ, start_response)
-
-
-class _Shop:
-    """A shop that answers 200 to everything."""
-
-    def __call__(self, request: WebhookRequest, on_status: Callable[[int], None]) -> ReceiverAnswer:
-        on_status(200)
-        return ReceiverAnswer()
-
-    def locate_handler(self, thread_id: int) -> str | None:
-        """Return None: a handler is never late."""
-        return None
 
 
 @pytest.fixture

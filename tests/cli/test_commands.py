@@ -2,11 +2,13 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from payment_sandbox.extensions import NotInstalled
 from payment_sandbox.version import __version__
 from tests.support.commands import command, run, run_program
 
@@ -137,3 +139,22 @@ def test_a_shell_completes_commands_options_and_scenarios() -> None:
     assert completions("serve", "--scenario", "lost") == ["lost-create-response"]
     for shell in ("bash", "zsh", "fish"):
         assert "_PAYMENT_SANDBOX_COMPLETE" in run("completion", shell).stdout
+
+
+@pytest.mark.parametrize(
+    ("prefix", "install"),
+    [
+        ("/home/me/shop/.venv", "pip install"),
+        ("/home/me/.local/share/pipx/venvs/payment-sandbox", "pipx runpip payment-sandbox install"),
+    ],
+)
+def test_a_missing_distribution_is_installed_where_the_sandbox_is(
+    prefix: str, install: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipx environment, plain pip would install the distribution elsewhere."""
+    monkeypatch.setattr(sys, "prefix", prefix)
+    message = str(NotInstalled("payment-sandbox rehearse", "pytest-payment-sandbox"))
+    assert (
+        message
+        == f"payment-sandbox rehearse needs pytest-payment-sandbox: {install} 'pytest-payment-sandbox'"
+    )

@@ -1,6 +1,5 @@
 """The ledger agrees with the markers of the tests."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from payment_sandbox.fidelity.ledger import TESTS_FOLDER, assumptions, rules
 from tests.proofs import read_proofs, table
+from tests.support.commands import run_program
 
 
 def test_every_marker_names_a_rule_of_the_ledger() -> None:
@@ -38,13 +38,7 @@ def test_marks_are_read_and_formatted(tmp_path: Path) -> None:
 
 def test_make_rules_says_how_many_are_proven() -> None:
     """``make rules`` reports all rules as proven."""
-    completed = subprocess.run(
-        [sys.executable, "-m", "tests.rules"],
-        cwd=TESTS_FOLDER.parent,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    completed = run_program([sys.executable, "-m", "tests.rules"], TESTS_FOLDER.parent)
     assert completed.stdout.endswith(f"{len(rules())} of {len(rules())} rules are proven.\n")
 
 

@@ -2,13 +2,11 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.support.commands import run_program
-from tests.support.documentation import environment
+from tests.support.documentation import run_command
 from tests.support.suites import WITHOUT
 
 CELLS: Final = Path(__file__).with_name("cells_suite.py")
@@ -37,16 +35,9 @@ def run_suite(folder: Path, *options: str, **environment: str) -> RehearsalResul
     """Rehearse the suite of a folder."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        *WITHOUT,
-        *options,
-        f"--payment-rehearse-report={report}",
-    ]
-    result = run_program(command, folder, None, **environment)
+    options = (*WITHOUT, *options, f"--payment-rehearse-report={report}")
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    result = run_command(command, folder, **environment)
     tests = read_report(folder) if report.exists() else []
     return RehearsalResult(result.returncode, result.stdout + result.stderr, tests)
 
@@ -69,15 +60,8 @@ def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str)
     """
     assert findings
     for finding in findings:
-        result = subprocess.run(
-            finding["again"],
-            cwd=folder,
-            env=environment(PYTEST_ADDOPTS=" ".join(WITHOUT), **more),
-            shell=True,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        options = " ".join(WITHOUT)
+        result = run_command(["sh", "-c", finding["again"]], folder, PYTEST_ADDOPTS=options, **more)
         assert (result.returncode, finding["effect"] in result.stdout) == (1, True), (
             finding["again"] + result.stdout[-3000:] + result.stderr[-1000:]
         )

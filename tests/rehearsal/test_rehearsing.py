@@ -14,8 +14,8 @@ from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.ui.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsing import create_progress
-from tests.rehearsal.running import assert_reproduced
-from tests.support.suites import suite
+from tests.rehearsal.running import assert_reproduced, run_suite
+from tests.support.suites import SHOP, suite
 
 BOOKS = """
 from payment_sandbox import BookEntry
@@ -82,13 +82,10 @@ LOCKED = BOOKS.replace("        look(request", "        with lock:\n            
 
 def rehearse_suite(tmp_path: Path, tests: str, *options: str) -> tuple[int, dict[str, Any], str]:
     """Rehearse a suite; return the exit code, the report of its first test, and the output."""
-    report_path = tmp_path / "report.json"
-    result = suite(
-        tmp_path, tests, "--payment-rehearse", f"--payment-rehearse-report={report_path}", *options
-    )
-    assert report_path.exists(), result.stdout[-3000:] + result.stderr[-3000:]
-    test_reports = json.loads(report_path.read_text())["tests"]
-    return result.returncode, test_reports[0] if test_reports else {}, result.stdout
+    (tmp_path / "test_shop.py").write_text(SHOP + tests)
+    result = run_suite(tmp_path, "--payment-rehearse", *options)
+    assert (tmp_path / "report.json").exists(), result.text[-3000:]
+    return result.code, result.tests[0] if result.tests else {}, result.text
 
 
 def rehearse_until(

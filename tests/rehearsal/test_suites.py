@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rehearsal.running import assert_reproduced
+from tests.support.commands import command, run_program
 
 SUITE = """
 import json
@@ -62,17 +63,7 @@ assert paid == [created["id"]], paid
 def rehearse(folder: Path, *options: str, suite: str = SUITE % False) -> subprocess.CompletedProcess[str]:
     """Rehearse a suite that is a plain program."""
     (folder / "suite.py").write_text(suite)
-    command = [
-        sys.executable,
-        "-m",
-        "payment_sandbox",
-        "rehearse",
-        *options,
-        "--",
-        sys.executable,
-        "suite.py",
-    ]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return run_program(command("rehearse", *options, "--", sys.executable, "suite.py"), folder, 120)
 
 
 def test_a_correct_suite_passes(tmp_path: Path) -> None:
@@ -126,6 +117,5 @@ def test_a_wrong_option_is_explained(tmp_path: Path, options: list[str], suite: 
 
 def test_a_missing_command_is_named(tmp_path: Path) -> None:
     """The error names the program that cannot be run."""
-    command = [sys.executable, "-m", "payment_sandbox", "rehearse", "--", "no-such-program"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    result = run_program(command("rehearse", "--", "no-such-program"), tmp_path, 60)
     assert (result.returncode, "cannot run 'no-such-program'" in result.stderr) == (2, True), result.stderr

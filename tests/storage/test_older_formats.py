@@ -9,12 +9,19 @@ from pathlib import Path
 import pytest
 import requests
 
+from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import FORMAT
 from payment_sandbox.storage.sqlite import FORMAT_VERSION, OLDEST_FORMAT_VERSION
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def sandbox(server: Server) -> Sandbox:
+    """A fresh project over HTTP."""
+    return Sandbox(server)
 
 
 def test_there_is_a_golden_file_of_each_older_format() -> None:

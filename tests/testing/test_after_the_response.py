@@ -1,8 +1,10 @@
 """Webhooks that a request to the shop causes arrive after the shop's response, as in production."""
 
+from threading import Thread, current_thread
 from typing import Any
 
 import pytest
+import requests
 from flask import Flask, request
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,6 +15,7 @@ from starlette.testclient import TestClient
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 
+PROVIDER = "https://api.provider.example"
 TRANSFER = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
 
 
@@ -23,6 +26,8 @@ class Shop:
         self.sandbox = sandbox
         self.stored_orders: set[str] = set()
         self.log: list[str] = []
+        self.webhook_threads: set[Thread] = set()
+        self.url = sandbox.base_url
         self.flask = Flask("shop")
         self.flask.testing = True
         self.flask.add_url_rule("/checkout", view_func=self.checkout, methods=["POST"])
@@ -30,15 +35,22 @@ class Shop:
 
     def checkout(self) -> str:
         for _ in range(int(request.args.get("orders", 1))):
-            order = self.sandbox.session.post(f"{self.sandbox.base_url}/v1/orders/", json=TRANSFER).json()
+            order = self.call("POST", "/v1/orders/", TRANSFER)
             self.log.append("answered")
             self.stored_orders.add(order["id"])
         if "fail" in request.args:
             raise ZeroDivisionError
         return "thank you"
 
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        client: Any = requests if self.url == PROVIDER else self.sandbox.session
+        return client.request(method, self.url + path, json=body, auth=(self.sandbox.api_key, "")).json()
+
     def webhook(self) -> str:
-        self.log.append("known" if request.get_json()["order_id"] in self.stored_orders else "unknown")
+        order = self.call("GET", f"/v1/orders/{request.get_json()['order_id']}/")
+        assert order["status"] == "processing"
+        self.log.append("known" if order["id"] in self.stored_orders else "unknown")
+        self.webhook_threads.add(current_thread())
         return ""
 
 
@@ -144,12 +156,18 @@ def test_an_asgi_application_gets_webhooks_after_its_response(
     assert type(app) is Starlette
 
 
+@pytest.mark.parametrize("is_intercepted", [True, False])
 @pytest.mark.parametrize(
     ("timing", "log"),
     [("after_response", ["answered", "known"]), ("before_response", ["unknown", "answered"])],
 )
-def test_the_setting_makes_the_difference(shop: Shop, timing: str, log: list[str]) -> None:
-    """With ``before_response``, webhooks arrive before the shop has stored the order."""
+def test_the_setting_makes_the_difference(
+    shop: Shop, timing: str, log: list[str], is_intercepted: bool
+) -> None:
+    """With ``before_response``, webhooks arrive before the shop has stored the order, on the thread of its call."""
+    if is_intercepted:
+        shop.sandbox.intercept(PROVIDER)
+        shop.url = PROVIDER
     shop.sandbox.client.change_settings(webhook_timing=timing)
     shop.flask.test_client().post("/checkout")
-    assert shop.log == log
+    assert (shop.log, shop.webhook_threads) == (log, {current_thread()})

@@ -1,5 +1,6 @@
 """Permitted calls and failures of webhook handlers in this process."""
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -8,12 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from werkzeug.serving import make_server as make_wsgi_server
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.clients import in_process
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.support.in_process import in_time, place, shop_that
+from tests.support.in_process import in_time, on_a_loop, place, shop_that
 
 HOSTED = {"currency": "EUR", "amount": 5}
 PENDING = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
@@ -237,3 +243,62 @@ def test_a_late_answer_of_a_shop_is_reported(
     assert answer.status_code == 201
     assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still unanswered after 0.2 seconds: ")
     may_answer.set()
+
+
+def test_a_handler_behind_a_socket_does_not_wait_for_itself(payment_sandbox: PaymentSandbox) -> None:
+    """A handler on another thread may call the sandbox without a deadlock."""
+    statuses: list[str] = []
+
+    def read(order_id: str) -> None:
+        url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
+        statuses.append(payment_sandbox.session.get(url).json()["status"])
+
+    shop = make_wsgi_server("127.0.0.1", 0, shop_that(read), threaded=True)
+    thread = threading.Thread(target=shop.serve_forever)
+    thread.start()
+    payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{shop.server_port}/webhook")
+    payment_sandbox.act(place(payment_sandbox))
+    assert statuses[-1] == "completed"
+    assert [webhook["state"] for webhook in payment_sandbox.webhooks] == ["delivered"] * 2
+    shop.shutdown()
+    thread.join()
+    shop.server_close()
+
+
+TWICE: list[dict[str, Any]] = [{"then": {"together": 2}}]
+
+
+def test_both_handlers_run_at_the_same_moment(payment_sandbox: PaymentSandbox) -> None:
+    """Concurrent copies run on separate threads."""
+    barrier, threads = threading.Barrier(2, timeout=60), set()
+
+    def handle(order_id: str) -> None:
+        barrier.wait()
+        threads.add(threading.get_ident())
+
+    payment_sandbox.client.faults(webhooks=TWICE)
+    payment_sandbox.deliver_to(shop_that(handle))
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (webhook,) = payment_sandbox.webhooks
+    assert [attempt["error"] for attempt in webhook["attempts"]] == [None, None]
+    assert len(threads) == 2
+
+
+def test_on_an_event_loop_both_run_on_it(payment_sandbox: PaymentSandbox) -> None:
+    """Concurrent copies run on the test's event loop."""
+
+    async def test() -> None:
+        barrier, loops = asyncio.Barrier(2), set()
+
+        async def webhook(request: Request) -> Response:
+            await barrier.wait()
+            loops.add(asyncio.get_running_loop())
+            return Response("")
+
+        payment_sandbox.client.faults(webhooks=TWICE)
+        payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", webhook, methods=["POST"])]))
+        order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+        await payment_sandbox.aio.act(order_id, action="visit")
+        assert loops == {asyncio.get_running_loop()}
+
+    on_a_loop(test)

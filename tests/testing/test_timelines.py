@@ -1,4 +1,4 @@
-"""The report of a failing test ends with its project's timeline."""
+"""The report of a failing test: its traceback ends at the line of the test, and its project's timeline follows."""
 
 import re
 from pathlib import Path
@@ -213,3 +213,26 @@ def test_a_fault_is_described_in_words(payment_sandbox: PaymentSandbox) -> None:
     assert "-> 201, fault: response lost, connection cut\n" in payment_sandbox.timeline()
     (response,) = [entry for entry in payment_sandbox.client.timeline() if entry["kind"] == "response"]
     assert response["detail"] == "fault: response lost, connection cut"
+
+
+CALLS = (
+    "payment_sandbox.act('no-such-order')",
+    "payment_sandbox.clock.advance('no duration')",
+    "payment_sandbox.scenario('no-such-scenario')",
+    "payment_sandbox.client.change_settings(mode='prod')",
+    "payment_sandbox.wait_for('no-such-order', 'completed')",
+    "asyncio.run(payment_sandbox.aio.act('no-such-order'))",
+)
+TESTS = "".join(f"\n\ndef test_{number}(payment_sandbox):\n    {call}\n" for number, call in enumerate(CALLS))
+
+
+def test_a_refusal_ends_at_the_line_of_the_test(tmp_path: Path) -> None:
+    """A traceback ends at the call in the test; ``--full-trace`` shows all of it."""
+    for options, is_full in (("--tb=short", "--show-capture=no"), False), (("--full-trace",), True):
+        output = suite(tmp_path, "import asyncio\n" + TESTS, *options).stdout
+        failures = output.partition("short test summary")[0].split("___ test_")[1:]
+        assert len(failures) == len(CALLS), output
+        for failure in failures:
+            traceback = failure.partition("- payment sandbox -")[0]
+            assert "SandboxError" in traceback
+            assert ("payment_sandbox/" in traceback) == is_full, traceback

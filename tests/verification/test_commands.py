@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -18,15 +17,14 @@ from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.reporting import compare, report_data, report_lines
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
+from tests.support.commands import command, run_program
 from tests.support.servers import make_server
 from tests.verification.recording import record_har
 
 
 def run_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run payment-sandbox with its state in this folder."""
-    run = [sys.executable, "-m", "payment_sandbox", *arguments]
-    environment = {**os.environ, "XDG_STATE_HOME": str(cwd)}
-    return subprocess.run(run, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return run_program(command(*arguments), cwd, XDG_STATE_HOME=str(cwd))
 
 
 def statuses_of_open_orders(server: Server) -> list[str]:
@@ -47,8 +45,8 @@ def test_an_interrupted_run_cleans_up(tmp_path: Path, signal_number: int) -> Non
     """After SIGTERM or SIGINT, verify cleans up its orders; after SIGKILL, --clean-up does."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     with make_server() as server:
-        run = [sys.executable, "-m", "payment_sandbox", "verify", "--url", server.url, "--key", "sandbox-key"]
-        with subprocess.Popen(run, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        verify = command("verify", "--url", server.url, "--key", "sandbox-key")
+        with subprocess.Popen(verify, env=environment, stderr=subprocess.PIPE, text=True) as process:
             client = SandboxClient(server.url, "sandbox-key")
             while len(client.orders(limit=1000)) < 25:
                 assert process.poll() is None
@@ -78,9 +76,8 @@ def test_a_second_interrupt_prints_the_clean_up_command(tmp_path: Path) -> None:
     """A second Ctrl-C stops verify at once; it prints the command that cleans up the remaining orders."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     with make_server() as server:
-        arguments = ["verify", "--url", server.url, "--key", "sandbox-key", "--rate", "25"]
-        run = [sys.executable, "-m", "payment_sandbox", *arguments]
-        with subprocess.Popen(run, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        verify = command("verify", "--url", server.url, "--key", "sandbox-key", "--rate", "25")
+        with subprocess.Popen(verify, env=environment, stderr=subprocess.PIPE, text=True) as process:
             client = SandboxClient(server.url, "sandbox-key")
             while len(client.orders(limit=1000)) < 25:
                 assert process.poll() is None

@@ -12,7 +12,13 @@ from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.inbox import Inbox, Received
-from payment_sandbox_verify.player import SKIPPED_IN_LIVE_MODE, SLOW_WEBHOOKS_MAX, Played, SandboxPlayer
+from payment_sandbox_verify.player import (
+    NEEDS_PATIENCE,
+    SKIPPED_IN_LIVE_MODE,
+    SLOW_WEBHOOKS_MAX,
+    Played,
+    SandboxPlayer,
+)
 from payment_sandbox_verify.reporting import compare, format_settings_file, report_lines
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
@@ -372,3 +378,52 @@ def test_methods_and_features_of_an_account_are_settings_and_no_differences() ->
         comparison = compare(reference, live=False, scenes=scenes)
     assert comparison.differing == []
     assert comparison.settings == settings
+
+
+PATIENT_SCENES = [scene for scene in all_scenes() if scene.is_patient]
+QUICK_SCENES = [scene for scene in PATIENT_SCENES if "late" not in scene.name]  # quick in real time, too
+RETRY_RULES = {
+    rule for scene in PATIENT_SCENES for step in scene.steps for rule in step.rules.split() if "HOOK" in rule
+}
+
+
+def retry_differences(*faults: dict[str, Any]) -> dict[str, str]:
+    """Return the differences of a sandbox with these webhook faults in a patient run."""
+    with reference_sandbox() as reference:
+        reference.control.call("PUT", "/control/faults/", {"webhooks": list(faults)})
+        reference.is_patient = True
+        reports = verify(reference, {}, live=False, scenes=QUICK_SCENES).reports
+    return {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
+
+
+@pytest.mark.prove
+def test_the_sandbox_agrees_with_itself_about_retries() -> None:
+    """The sandbox agrees in all rules about retries."""
+    with reference_sandbox() as reference:
+        reference.is_patient = True
+        reports = verify(reference, {}, live=False, scenes=PATIENT_SCENES).reports
+    assert RETRY_RULES | {"SET-57", "SET-58", "LIM-06"} <= {
+        rule for rule, each in reports.items() if each.verdict is Verdict.AGREES
+    }
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"when": {"attempt": 3}, "then": {"drop": True}}, "2 of 10 webhooks arrived"),
+        ({"when": {"attempt": 6}, "then": {"drop": True}}, "5 of 10 webhooks arrived"),
+        ({"when": {"attempt": 4}, "then": {"delay": "PT25S"}}, "the webhook's after is 145 s, not 120 s"),
+    ],
+)
+def test_a_server_that_retries_differently(fault: dict[str, Any], words: str) -> None:
+    """A deviation in retries is reported with the observed behaviour."""
+    found = retry_differences(fault)
+    assert words in "".join(found.values())
+    assert found.keys() <= {"HOOK-11", "HOOK-12"}
+
+
+def test_an_impatient_run_names_the_missing_options() -> None:
+    """Without --patient, the rules about retries are not checked, and the reason names the options."""
+    with reference_sandbox() as reference:
+        reports = verify(reference, {}, live=False, scenes=PATIENT_SCENES).reports
+    assert {reports[rule].reason for rule in ("HOOK-09", "HOOK-12", "SET-57", "SET-58")} == {NEEDS_PATIENCE}

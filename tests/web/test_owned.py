@@ -10,7 +10,6 @@ import pytest
 import requests
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.event_stream import SERIALIZED_EVENTS
@@ -18,19 +17,8 @@ from payment_sandbox.web.merchant import merchant_face
 from tests.support.driver import Sandbox, card
 from tests.support.reachable import mentions
 from tests.support.servers import make_server
-from tests.support.shop import Shop
+from tests.support.shop import Shop, ShopInServer
 from tests.support.uses import look, trade, watch
-
-
-class Receiver:
-    """The shop's application in the server's process."""
-
-    def __call__(self, request: WebhookRequest, answered: Callable[[int], None], /) -> ReceiverAnswer:
-        answered(200)
-        return ReceiverAnswer()
-
-    def locate_handler(self, thread_id: int) -> str | None:
-        return None
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -43,7 +31,7 @@ def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve
 def register_in_process(sandbox: Sandbox) -> None:
     """Register a receiver and a job of the shop in the server's process."""
     project, courier = sandbox.project_in_process, sandbox.server.services.courier
-    courier.deliver_to(project, Receiver(), on_waiting_thread=True, hosts=frozenset({"localhost"}))
+    courier.deliver_to(project, ShopInServer(), on_waiting_thread=True, hosts=frozenset({"localhost"}))
     courier.allow(project, frozenset({"example.com"}))
     now = datetime(2026, 3, 1, tzinfo=UTC)
     project.epoch.jobs.add(Job("nightly", Period.parse("P1D"), now, lambda: None))
