@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing, pre_load, validates_schema
 
-from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.masking import MASK, Masking
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 
 OWN_PROBLEMS: Final = "_schema"  # marshmallow's key for the problems of an object or a list itself
@@ -285,18 +285,21 @@ def _with_value(message: str, name: str, value: object, nearest: str | None) -> 
 
 
 def _describe(name: str, value: object) -> str:
-    """Describe a value, masked and then cut between words, so that no part of a secret remains."""
+    """Describe a value, cut between words; show nothing of a value with a secret.
+
+    A key can contain the digits of a card number. If these alone were masked, nobody would recognize the key.
+    """
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list):
         return "a list" if value else "[]"
-    masked = str(
-        Masking().mask_field(name, value if isinstance(value, str) else json.dumps(value, default=str))
-    )
-    if len(masked) > SHOWN_LENGTH_MAX:
-        words = masked[: SHOWN_LENGTH_MAX + 1].rpartition(" ")[0]
-        return repr(f"{words}...") if words else f"{len(masked):,} characters"
-    return repr(masked) if isinstance(value, str) else masked
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if Masking().mask_field(name, text) != text:
+        return MASK
+    if len(text) > SHOWN_LENGTH_MAX:
+        words = text[: SHOWN_LENGTH_MAX + 1].rpartition(" ")[0]
+        return repr(f"{words}...") if words else f"{len(text):,} characters"
+    return repr(text) if isinstance(value, str) else text
 
 
 class NothingForm(Form):
