@@ -312,15 +312,15 @@ def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -
 def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
     """Each kind of refused call is one hint, since tests may send it on purpose."""
     order = sandbox.place(card())
-    for _ in range(2):
-        sandbox.create(card(), amount=12.5)
+    for amount in (12.5, 12.5, 13.5):
+        sandbox.create(card(), amount=amount)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
     sandbox.get("/v1/orders/unknown/")
     by_problem = {finding.problem: finding for finding in findings(sandbox)}
     problems = sorted(finding.problem for finding in findings(sandbox))
     assert {finding.kind for finding in by_problem.values()} == {"hint"}
     assert [problem.split(":")[0] for problem in problems] == [
-        "The service refused 2 calls",
+        "The service refused 3 calls, the first with 400 ValidationError",
         "The service refused a call",
         "The service refused a call",
     ]

@@ -110,15 +110,16 @@ def _other_refusals(history: ReviewedHistory, mistakes: Iterable[Finding]) -> li
 
 def find_refused_calls(history: ReviewedHistory, mistakes: Iterable[Finding]) -> Iterator[Finding]:
     """Add a hint for each kind of refused call that no mistake explains; a test may intend a refusal."""
-    groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
+    groups: dict[tuple[int, str, str | None], list[JournalEntry]] = defaultdict(list)
     for entry in _other_refusals(history, mistakes):
-        groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
-    for (status, kind), entries in groups.items():
+        groups[entry.status or 0, (entry.error() or "").partition(":")[0], entry.rule].append(entry)
+    for (status, kind, _), entries in groups.items():
         first = entries[0]
         calls = count_in_words(len(entries), "a call", "calls")
+        which = ", the first with" if len({entry.error() for entry in entries}) > 1 else ":"
         yield Finding(
             first.rule or "SET-03",
-            f"The service refused {calls}: {status} {first.error() or kind}",
+            f"The service refused {calls}{which} {status} {first.error() or kind}",
             READ_ORDER_FIRST if status in CONFLICT_STATUSES else CORRECT_REQUEST,
             first.order_id if len(entries) == 1 else None,
             tuple(map(format_request, entries)),
