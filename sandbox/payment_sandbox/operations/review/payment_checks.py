@@ -1,7 +1,7 @@
 """Checks on payments: unused authorizations, declined series, and refused calls."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -108,6 +108,12 @@ def _other_refusals(history: ReviewedHistory, mistakes: Iterable[Finding]) -> li
     return [entry for entry in filter(_is_refused, history.requests) if entry.id not in explained]
 
 
+def _count_calls(entries: Sequence[JournalEntry]) -> str:
+    """Count refused calls in words that lead to the error of the first."""
+    calls = count_in_words(len(entries), "a call", "calls")
+    return f"{calls}, the first with" if len({entry.error() for entry in entries}) > 1 else f"{calls}:"
+
+
 def find_refused_calls(history: ReviewedHistory, mistakes: Iterable[Finding]) -> Iterator[Finding]:
     """Add a hint for each kind of refused call that no mistake explains; a test may intend a refusal."""
     groups: dict[tuple[int, str, str | None], list[JournalEntry]] = defaultdict(list)
@@ -115,11 +121,9 @@ def find_refused_calls(history: ReviewedHistory, mistakes: Iterable[Finding]) ->
         groups[entry.status or 0, (entry.error() or "").partition(":")[0], entry.rule].append(entry)
     for (status, kind, _), entries in groups.items():
         first = entries[0]
-        calls = count_in_words(len(entries), "a call", "calls")
-        which = ", the first with" if len({entry.error() for entry in entries}) > 1 else ":"
         yield Finding(
             first.rule or "SET-03",
-            f"The service refused {calls}{which} {status} {first.error() or kind}",
+            f"The service refused {_count_calls(entries)} {status} {first.error() or kind}",
             READ_ORDER_FIRST if status in CONFLICT_STATUSES else CORRECT_REQUEST,
             first.order_id if len(entries) == 1 else None,
             tuple(map(format_request, entries)),
