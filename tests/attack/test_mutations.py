@@ -164,6 +164,9 @@ def with_null(document: Any, path: ValuePath) -> Any:
 def _exercise(caller: Caller) -> None:
     """Read everything, act as the customers, and advance the clock."""
     snapshot = caller.call("GET", "/control/state/")
+    if "error" in snapshot:  # the file is refused when its journal, which is loaded late, is read
+        assert "could not be used" in snapshot["error"]["value"]
+        return
     for path in ("agenda", "webhooks", "project", "scenario", "faults", "clock", "journal"):
         caller.call("GET", f"/control/{path}/")
     project_id = caller.call("GET", "/control/project/")["project_id"]

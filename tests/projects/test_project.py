@@ -4,7 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.agenda import CLEANUP_BATCH_SIZE, agenda, clean_up_agenda
 from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID
@@ -56,6 +59,21 @@ def test_servers_with_the_same_seed_create_the_same_keys() -> None:
     keys = [[made_registry(seed=seed).create({})[1] for _ in range(1)] for seed in (1, 1, None, None)]
     assert keys[0] == keys[1]
     assert keys[2] != keys[3]
+
+
+def test_the_agenda_drops_finished_orders(project: Project) -> None:
+    """The agenda drops the expiries of finished orders in batches, and keeps the others in order."""
+    for number in range(3000):
+        order = create_order(project, ORDER)
+        if number % 100:
+            act(project, order.id, Action("customer", "cancel"))
+    waiting = agenda(project.epoch)
+    assert (len(project.epoch.timeline), len(waiting)) == (3000, 30)
+    for _ in range(3000 // CLEANUP_BATCH_SIZE):
+        assert len(project.epoch.timeline) == 3000
+        clean_up_agenda(project, project.epoch)
+    assert len(project.epoch.timeline) == 30
+    assert agenda(project.epoch) == waiting
 
 
 def test_the_first_project_has_one_id_for_ever() -> None:

@@ -43,6 +43,10 @@ class Timeline(Generic[Item]):
         self.sequence = max(self.sequence, due.sequence)
         heapq.heappush(self._heap, due)
 
+    def batch(self, first: int, count: int) -> list[DueItem[Item]]:
+        """Return a slice of the unordered items; consecutive slices cover all queued items."""
+        return self._heap[first : first + count]
+
     def head(self) -> DueItem[Item] | None:
         """Return the first due item, without removing it."""
         heap = self._heap

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import LAST_MOMENT, timestamp
-from payment_sandbox.operations.agenda import applies, event, job_event, next_due
+from payment_sandbox.operations.agenda import applies, clean_up_agenda, event, job_event, next_due
 from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.commands import AttemptDelivery, Command, PerformAction
 from payment_sandbox.orders.refusals import ClockBusy
@@ -272,6 +272,7 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
         epoch.is_stopping = False  # before a call can see the held clock and request a stop
         if not project.hold_clock():
             raise ClockBusy(ADVANCE_RUNNING)
+        clean_up_agenda(project, epoch)
         with project.blocking_edits(epoch):
             epoch.timeline.move_to(epoch.now())
             epoch.advance_log = []

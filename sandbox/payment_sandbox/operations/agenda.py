@@ -1,16 +1,19 @@
 """A project's agenda: scheduled events, failed ones, and the removal of obsolete entries."""
 
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.epoch import CLEANUP_LENGTH_MIN, Epoch
 from payment_sandbox.projects.jobs import JOB_KIND, Job
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectReset
+
+CLEANUP_BATCH_SIZE: Final = 20  # each order adds a few entries
 
 
 def event(due: DueItem[Command], error: str | None = None) -> dict[str, Any]:
@@ -72,3 +75,26 @@ def next_due(epoch: Epoch, until: datetime | None = None) -> DueItem[Command] | 
 def applies(epoch: Epoch, due: DueItem[Command]) -> bool:
     """Whether an entry still has an effect."""
     return handler_of(due.item).applies(epoch, due.item, due.at)
+
+
+def _is_over(epoch: Epoch, due: DueItem[Command]) -> bool:
+    return handler_of(due.item).is_over(epoch, due.item, due.at)
+
+
+def clean_up_agenda(project: Project, epoch: Epoch) -> None:
+    """Check a few entries of a long agenda; often half are obsolete, because orders end early.
+
+    Obsolete entries are removed together, once all entries have been checked.
+    """
+    if len(epoch.timeline) < epoch.cleanup_length:
+        return
+    with suppress(ProjectReset), project.blocking_edits(epoch):
+        batch = epoch.timeline.batch(epoch.checked_entries, CLEANUP_BATCH_SIZE)
+        epoch.obsolete_entries += [due.sequence for due in batch if _is_over(epoch, due)]
+        epoch.checked_entries += CLEANUP_BATCH_SIZE
+        if epoch.checked_entries < len(epoch.timeline):
+            return
+        epoch.timeline.remove(epoch.obsolete_entries)
+        epoch.finished_entries += epoch.obsolete_entries
+        epoch.cleanup_length = max(CLEANUP_LENGTH_MIN, 2 * len(epoch.timeline))
+        epoch.checked_entries, epoch.obsolete_entries = 0, []

@@ -37,6 +37,10 @@ class CommandHandler(Protocol):
         """Whether the command would have an effect now."""
         ...
 
+    def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
+        """Whether the command is obsolete, because it can no longer have an effect."""
+        ...
+
     def run(self, edit: Edit, command: Any) -> None:
         """Run the command."""
         ...
@@ -52,6 +56,11 @@ class PageExpiry:
             return False
         attempt = order.last_transaction
         return attempt is None or attempt.status != TransactionStatus.PENDING
+
+    def is_over(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
+        """Whether the order has ended."""
+        order = epoch.store.order(command.order_id)
+        return order is None or not order.is_open
 
     def run(self, edit: Edit, command: ExpirePage) -> None:
         """Expire the order and its open attempt."""
@@ -69,6 +78,10 @@ class AttemptExpiry:
         """Whether the attempt is open and its expiry has not changed."""
         attempt = _attempt(epoch, command)
         return attempt is not None and attempt.is_open and attempt.expires_at == at
+
+    def is_over(self, epoch: Epoch, command: ExpireAttempt, at: datetime) -> bool:
+        """Whether the attempt has ended."""
+        return _has_ended(epoch, command)
 
     def run(self, edit: Edit, command: ExpireAttempt) -> None:
         """Expire the attempt, and its order if the customer cannot try again."""
@@ -89,6 +102,10 @@ class AuthorizationEnd:
         if authorization is None or authorization.is_over or authorization.expires_at != at:
             return False
         return authorization.remaining_cents > 0
+
+    def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
+        """Whether the authorization was captured or voided in full."""
+        return not self.applies(epoch, command, at)
 
 
 class AuthorizationExpiry(AuthorizationEnd):
@@ -128,6 +145,10 @@ class PlannedAction:
             return False
         return command.action.name in behaviour_of(attempt).actions(attempt, epoch.terms(at))
 
+    def is_over(self, epoch: Epoch, command: PerformAction, at: datetime) -> bool:
+        """Whether the attempt has ended."""
+        return _has_ended(epoch, command)
+
     def run(self, edit: Edit, command: PerformAction) -> None:
         """Perform the action planned by the scenario."""
         perform_on_attempt(edit, command.order_id, command.transaction_id, command.action)
@@ -145,6 +166,10 @@ class DeliveryAttempt:
             and delivery.next_number == command.number
         )
 
+    def is_over(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
+        """Whether the webhook has been delivered or failed, or this attempt has been made."""
+        return not self.applies(epoch, command, at)
+
     def run(self, edit: Edit, command: AttemptDelivery) -> None:
         """Send the webhook."""
         edit.send(command.delivery_id)
@@ -156,6 +181,10 @@ class ResentDelivery:
     def applies(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
         """Whether the webhook still exists."""
         return epoch.store.delivery(command.delivery_id) is not None
+
+    def is_over(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
+        """Whether the webhook was dropped."""
+        return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: Resend) -> None:
         """Send the webhook."""
@@ -181,6 +210,12 @@ def handler_of(command: Command) -> CommandHandler:
 def _attempt(epoch: Epoch, command: Any) -> Transaction | None:
     order = epoch.store.order(command.order_id)
     return order.transaction(command.transaction_id) if order is not None else None
+
+
+def _has_ended(epoch: Epoch, command: Any) -> bool:
+    """Whether the attempt has ended; an expired attempt can still receive money."""
+    attempt = _attempt(epoch, command)
+    return attempt is None or not (attempt.is_open or attempt.status == TransactionStatus.EXPIRED)
 
 
 def _attempt_of(order: Order, command: Any) -> Transaction:

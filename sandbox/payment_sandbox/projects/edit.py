@@ -291,7 +291,7 @@ class Edit:
             tuple(self._qr_requests.values()),
             tuple(self._deliveries.values()),
             tuple(dues),
-            tuple(self.finished_entries),
+            (*self.epoch.finished_entries, *self.finished_entries),
         )
         if self._is_empty(change):
             return None
@@ -314,6 +314,7 @@ class Edit:
         timeline.move_to(self.now)
         if self.finished_entries:
             timeline.remove(self.finished_entries)
+        epoch.finished_entries.clear()
         for due in change.dues:
             timeline.add(due)
         if change.counters is not None:

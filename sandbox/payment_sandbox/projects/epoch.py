@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import DueItem, Timeline
@@ -28,6 +28,8 @@ from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import Configuration, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
+
+CLEANUP_LENGTH_MIN: Final = 1000
 
 
 class State(NamedTuple):
@@ -99,6 +101,10 @@ class Epoch:
         self.journal = Journal(events, is_stored=store.is_durable)
         store.share(self.journal)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number
+        self.finished_entries: list[int] = []  # sequence numbers to delete from the store
+        self.cleanup_length = CLEANUP_LENGTH_MIN  # the agenda length at which the next cleanup begins
+        self.checked_entries = 0  # the number of entries checked by the current cleanup
+        self.obsolete_entries: list[int] = []  # sequence numbers of obsolete entries
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL

@@ -10,6 +10,7 @@ from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 
 from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.operations.agenda import clean_up_agenda
 from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
@@ -185,13 +186,14 @@ class Call(Caller):
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 
     def catch_up(self) -> None:
-        """Run the due events of a running clock, if the call may wait.
+        """Run the due events of a running clock, if the call may wait, and tidy a long agenda.
 
         Reads go on if the events cannot be stored now: they remain due, and the read shows the stored state.
         """
         if self.may_wait:
             with suppress(*[NotStored] if self.request.method in SAFE_METHODS else []):
                 catch_up(self.project)
+        clean_up_agenda(self.project, self.project.epoch)
 
     def hold_webhooks(self) -> None:
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
