@@ -65,6 +65,13 @@ def test_lost_attempts_are_folded() -> None:
     assert labels(lost) == ["webhook, attempt 1: completed", "attempts 2 to 10 like these, until 12:18:00"]
 
 
+def test_webhooks_with_one_number_are_no_retries() -> None:
+    """The first webhooks of several orders, and resends by hand, are folded without a range of attempts."""
+    for number in (0, 1, 2):
+        same = [each for _ in range(4) for each in attempts("b", range(number, number + 1))]
+        assert labels(same)[-1].startswith("3 more like these, until")
+
+
 def test_repeated_exchanges_are_folded() -> None:
     """More than two equal exchanges become one, with their number."""
     block = [

@@ -367,8 +367,9 @@ def fold(timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
 
 
 def _describe_folded(repeated: Sequence[TimelineEntry], times: int) -> str:
-    numbers = [attempt_number(each) for each in repeated if each.kind == "webhook"]
-    what = f"attempts {min(numbers)} to {max(numbers)}" if numbers else f"{times} more"
+    numbers = {attempt_number(each) for each in repeated if each.kind == "webhook"}
+    are_retries = len(numbers) == times and min(numbers) > 1  # not the first attempts of several orders
+    what = f"attempts {min(numbers)} to {max(numbers)}" if are_retries else f"{times} more"
     return f"{what} like these, until {repeated[-1].at:%H:%M:%S}"
 
 
