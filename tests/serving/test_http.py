@@ -308,7 +308,7 @@ MALFORMED = {
 @pytest.fixture(scope="module")
 def impatient_server() -> Iterator[Server]:
     """A server that does not wait for the rest of a chunk whose size is a card number."""
-    with make_server(limits=Limits(silent_seconds=0.1)) as started:
+    with make_server(limits=Limits(silent_seconds=2)) as started:
         yield started
 
 
