@@ -12,11 +12,12 @@ from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import CHOICES_MAX, JOURNAL_BODY_BYTES, SETTINGS_NOT_REPLAYED
 from payment_sandbox.scenarios.effects import PHASE_AFTER, ErrorStatus, Hang, RateLimit, Reset, Silence
+from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer
 from payment_sandbox_verify.differences import Leaf, is_alike, leaves
 from payment_sandbox_verify.normalising import Names, ShownTime
 from payment_sandbox_verify.player import Observation, Played
-from payment_sandbox_verify.recording import API_PREFIX, NO_WEBHOOKS, WORD, Recording, RecordingRefused
+from payment_sandbox_verify.recording import NO_WEBHOOKS, WORD, Recording, RecordingRefused
 from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Control, Step
 from payment_sandbox_verify.verifying import sandbox_player
 
@@ -271,7 +272,7 @@ class RecordedEvidence:
 def _recorded_steps(evidence: Evidence) -> Iterator[EvidenceStep]:
     for entry in evidence["journal"]:
         label = f"{entry['method']} {entry['path']}"
-        if not METHOD_PATTERN.fullmatch(entry["method"]) or not entry["path"].startswith(API_PREFIX):
+        if not METHOD_PATTERN.fullmatch(entry["method"]) or not entry["path"].startswith(MERCHANT_PATHS):
             raise RecordingRefused(f"{label} is not a request to the merchant API")
         yield EvidenceStep(entry["real_at"], entry["at"], label, "request", entry)
     for action in evidence["actions"]:

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
+from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from payment_sandbox_verify.answer import UNAUTHORIZED, ServiceAnswer, parse_json, value_at
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.normalising import Names
 from payment_sandbox_verify.player import Observation, Played, SandboxPlayer, observe
 from payment_sandbox_verify.recording import (
-    API_PREFIX,
     CONDITIONAL_HEADERS,
     NO_WEBHOOKS,
     Recording,
@@ -61,7 +61,7 @@ def read_har(file: Path, names: MethodNames | None = None) -> list[RecordedCall]
     )
     if not calls:
         raise RecordingRefused(
-            f"none of the {len(entries)} entries calls a path that begins with {API_PREFIX}"
+            f"none of the {len(entries)} entries calls a path that begins with {MERCHANT_PATHS}"
         )
     return calls
 
@@ -96,7 +96,7 @@ def _parse_call(entry: Mapping[str, Any]) -> RecordedCall | None:
     if not isinstance(request["method"], str):
         raise TypeError(f"the method {request['method']!r} is not a string")
     parts = urlsplit(request["url"])
-    begin = parts.path.find(API_PREFIX)
+    begin = parts.path.find(MERCHANT_PATHS)
     if begin < 0 or not response["status"]:  # a status of 0 means no answer
         return None
     path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")

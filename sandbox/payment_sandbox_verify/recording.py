@@ -11,7 +11,6 @@ from payment_sandbox_verify.answer import ServiceAnswer, value_at
 from payment_sandbox_verify.player import BANKS, Observation, Played
 from payment_sandbox_verify.steps import ApiCall, Control, ConversationScene, Pause, Step
 
-API_PREFIX: Final = "/v1/"
 CONDITIONAL_HEADERS: Final = ("if-match", "if-none-match")
 IDENTIFIERS: Final = ("id", "vault_token")
 ISSUERS_PATH: Final = "/v1/bank-redirect-nl/issuers/"

@@ -8,6 +8,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.forms import Choice, Flag
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
+from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, UNAUTHORIZED, CannotTell
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.differences import AnswerDifference, by_rule, unique
@@ -61,6 +62,9 @@ def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
 
 Play = Callable[[SandboxPlayer, Sequence[Played]], list[Played]]
 """Plays the same scenes on a sandbox."""
+
+Trial = Callable[[Sequence[Played], Mapping[str, Any]], list[Played]]
+"""Plays the same scenes on a new sandbox with these settings, besides those of the account."""
 
 
 def play_again(reference: SandboxPlayer, plays: Sequence[Played], *, is_live: bool) -> list[Played]:
@@ -120,14 +124,14 @@ def _without_harm(whole: "_Search", settings: dict[str, Any], known: frozenset[s
 class _Search:
     """Compares the plays of a service with those of sandboxes with other settings."""
 
-    def __init__(self, theirs: Sequence[Played], play: Callable[..., list[Played]]) -> None:
+    def __init__(self, theirs: Sequence[Played], trial: Trial) -> None:
         self._theirs = theirs
-        self._play = play
+        self._trial = trial
         self._remaining: dict[str, list[AnswerDifference]] = {}
 
     def plays(self, settings: Mapping[str, Any]) -> list[Played]:
         """Return the plays of a sandbox with these settings."""
-        return self._play(self._theirs, settings)
+        return self._trial(self._theirs, settings)
 
     def remaining(self, settings: Mapping[str, Any]) -> list[AnswerDifference]:
         """Return the differences between the service and a sandbox with these settings."""
@@ -220,7 +224,9 @@ def _refusal_pairs(
         for pair in zip(one.observations, other.observations, strict=True):
             statuses = {each.answer.status for each in pair}
             is_refused = all(status in REFUSED_STATUSES for status in statuses - {UNAUTHORIZED})
-            is_in_api = pair[0].answer.path.startswith("/v1/")  # no setting changes answers outside the API
+            is_in_api = pair[0].answer.path.startswith(
+                MERCHANT_PATHS
+            )  # no setting changes answers outside the API
             if is_refused and is_in_api and UNAUTHORIZED not in statuses:
                 yield pair
 

@@ -53,16 +53,16 @@ class Services:
         self.real = real
 
     def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox, one at a time, on another thread or on a waiting thread."""
+        """Deliver the webhooks in the outbox in turn, on another or on a waiting thread; by default, none."""
 
     def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
-        """Deliver one webhook on this thread, and return once it is answered."""
+        """Deliver one webhook on this thread, and return once it is answered; by default, drop it."""
 
     def pause(self, seconds: float) -> None:
-        """Wait in real time for another server."""
+        """Wait in real time for another server; by default, not at all."""
 
     def wake(self, project: "Project") -> None:
-        """Recompute the time of the project's next agenda entry."""
+        """Recompute the time of the project's next agenda entry; by default, only calls look at it."""
 
     def count_order(self) -> None:
         """Count an order."""

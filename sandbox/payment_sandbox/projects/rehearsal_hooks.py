@@ -24,15 +24,15 @@ class Rehearsal:
     """Whether a shop in the test's process handles webhooks on separate threads."""
 
     def must_end_run(self, path: str) -> bool:
-        """Whether a call ends the run, because the shop repeats it endlessly or the run was aborted."""
+        """Whether a call ends the run, as one that the shop repeats endlessly; by default, none does."""
         return False
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Choose the time of a job's next run; ``limit`` is the next event, or the end of the advance."""
+        """Choose the time of a job's next run, by default its own; ``limit`` is the next event or the end."""
         return job.at
 
     def run_job(self, job: Job) -> str | None:
-        """Run a job of the shop, perhaps twice; return an error message, or None."""
+        """Run a job of the shop, by default once; return an error message, or None."""
         return job.run()
 
     def call(self, method: str, path: str) -> Fault | None:
@@ -48,15 +48,15 @@ class Rehearsal:
         return None
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
-        """Deliver a call's webhooks before its response; return once each handler has ended or is waiting."""
+        """Deliver a call's webhooks before its response, by default on this thread."""
         deliver()
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action on an order, or a replacement for the action."""
+        """Perform an action on an order, or a replacement; by default, the action."""
         return do(action)
 
     def advance(self, do: Callable[[], Result]) -> Result:
-        """Advance the clock; more time may pass afterwards."""
+        """Advance the clock; by default, no more time passes afterwards."""
         return do()
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
@@ -64,7 +64,7 @@ class Rehearsal:
         return None
 
     def record_endless_wait(self, method: str, path: str) -> None:
-        """Record an unanswered call that has no timeout."""
+        """Record an unanswered call that has no timeout; by default, do nothing."""
 
 
 NO_REHEARSAL: Final = Rehearsal()

@@ -92,9 +92,7 @@ class Gateway:
                 return await self._answer(http, reply, BytesIO(), 0)
             if _may_be_large(http) and accepts_snapshot(http.path):
                 return await self._answer_snapshot(http, reply)
-            body = BytesIO()
-            length = await _read(http, body, BODY_BYTES_MAX, self._limits.silent_seconds)
-            return await self._answer(http, reply, body, length)
+            return await self._answer(http, reply, *await self._read(http, BODY_BYTES_MAX))
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
         except ConnectionError:  # the client has disconnected, or the application cuts the connection
@@ -114,11 +112,24 @@ class Gateway:
         try:
             if self._snapshots_bytes > self._limits.snapshots_bytes:
                 return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
-            body = BytesIO()
-            length = await _read(http, body, STATE_BYTES_MAX, self._limits.silent_seconds)
-            return await self._answer(http, reply, body, length)
+            return await self._answer(http, reply, *await self._read(http, STATE_BYTES_MAX))
         finally:
             self._snapshots_bytes -= reserved
+
+    async def _read(self, http: web_request.BaseRequest, bytes_max: int) -> tuple[BytesIO, int]:
+        """Read a body up to its limit; return it and its length. aiohttp drops the rest of a longer one."""
+        body, length = BytesIO(), http.content_length or 0
+        if length > bytes_max:  # the application will refuse it
+            return body, length
+        is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
+        if is_expected and http.transport is not None:
+            http.transport.write(CONTINUE_RESPONSE)
+        while body.tell() <= bytes_max and not http.content.at_eof():
+            async with timeout(self._limits.silent_seconds):
+                body.write(await http.content.readany())
+        length = body.tell()
+        body.seek(0)
+        return body, length
 
     async def _answer(
         self, http: web_request.BaseRequest, reply: Reply, body: BytesIO, length: int
@@ -219,19 +230,3 @@ def _refuse(http: web_request.BaseRequest) -> Response | None:
     if (http.content_length or 0) > STATE_BYTES_MAX:
         return error(413, f"the body is over {STATE_BYTES_MAX} bytes")
     return None
-
-
-async def _read(http: web_request.BaseRequest, body: BytesIO, bytes_max: int, silent_seconds: float) -> int:
-    """Read a body up to its limit, and return its length; aiohttp drops the rest of a longer one."""
-    length = http.content_length or 0
-    if length > bytes_max:  # the application will refuse it
-        return length
-    is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
-    if is_expected and http.transport is not None:
-        http.transport.write(CONTINUE_RESPONSE)
-    while body.tell() <= bytes_max and not http.content.at_eof():
-        async with timeout(silent_seconds):
-            body.write(await http.content.readany())
-    length = body.tell()
-    body.seek(0)
-    return length

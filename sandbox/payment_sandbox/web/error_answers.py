@@ -17,6 +17,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import (
     APIS,
+    MERCHANT_PATHS,
     NOT_FOUND,
     TYPE_BY_REFUSAL,
     TYPE_BY_STATUS,
@@ -29,7 +30,6 @@ VIOLATIONS_SHOWN_MAX: Final = 3
 WORD_LENGTH_MIN: Final = 6
 WORDS_MAX: Final = 50
 UNAUTHORIZED: Final = 401
-MERCHANT_API: Final = "/v1/"
 _KEY_LIKE: Final = re.compile(r"[!#-&(-.0-9;-~]+")
 GENERATED_KEY: Final = re.compile("(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
@@ -59,7 +59,7 @@ def refusal_answer(call: Call, refused: RequestRefused) -> Response:
     kind = TYPE_BY_STATUS.get(refused.status, "Refused")
     if call.owner is None:
         report_refused(call, refused.status, refused.value)
-        if refused.status == UNAUTHORIZED and call.request.path.startswith(MERCHANT_API):
+        if refused.status == UNAUTHORIZED and call.request.path.startswith(MERCHANT_PATHS):
             _list_refused(call, refused.value)
     return _respond(call, error_body(refused.status, kind, refused.value), refused.headers)
 

@@ -17,6 +17,8 @@ STATUS_BY_REFUSAL: Final = {
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
+MERCHANT_PATHS: Final = f"{MERCHANT_API}/"
+"""The beginning of the paths of the merchant API."""
 CONTROL_API: Final = "/control"
 APIS: Final = (MERCHANT_API, CONTROL_API)
 TYPE_BY_REFUSAL: Final = {

@@ -61,6 +61,7 @@ from payment_sandbox.testing.shops.filling import (
     change_number_to_one,
 )
 from payment_sandbox.testing.shops.submitting import Submission
+from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, current_lines, deciding_line
@@ -81,7 +82,6 @@ FIRST_ATTEMPT: Final = 1  # the number of a webhook's first attempt
 ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
 SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
 SAME_CALLS_BASELINE_MAX: Final = 10_000  # the limit in the unchanged test, which should end by itself
-MERCHANT_API: Final = "/v1/"
 GET: Final = "GET"
 CHECK_SECONDS: Final = 0.002
 IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread made progress
@@ -268,7 +268,7 @@ class RehearsedRun(Rehearsal):
 
     def must_end_run(self, path: str) -> bool:
         """Whether a call must end the run: it was abandoned, or the shop keeps calling beyond the limit."""
-        return self.is_abandoned or (self.calls.is_endless and path.startswith(MERCHANT_API))
+        return self.is_abandoned or (self.calls.is_endless and path.startswith(MERCHANT_PATHS))
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
         """Return the time of a job's next run; idle jobs run at increasing intervals."""

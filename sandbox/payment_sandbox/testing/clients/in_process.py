@@ -16,6 +16,7 @@ from payment_sandbox.testing.shops.call_origins import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.shop_requests import DeliverHeld, ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection
+from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import HeldDeliveries
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 SETTLE_SECONDS: Final = 10.0  # how long a call waits for its direct and indirect webhooks
 
 WAIT_PATH: Final = "/control/wait/"
-MERCHANT_API_PREFIX: Final = "/v1/"
 
 
 class SandboxResponse(NamedTuple):
@@ -75,7 +75,7 @@ class _InProcessConnection(ClientConnection):
     def __init__(self, path: str, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
         super().__init__()
-        if path.startswith(MERCHANT_API_PREFIX):  # the journal records the callers of these calls only
+        if path.startswith(MERCHANT_PATHS):  # the journal records the callers of these calls only
             self.caller = current_caller()
         self._shop_request = shop_request
         self._deliver = deliver
@@ -132,9 +132,7 @@ class InProcess:
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
         _stop_endless_run(project, method, path)
-        shop_request = (
-            current_request() if receiver is not None and path.startswith(MERCHANT_API_PREFIX) else None
-        )
+        shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_PATHS) else None
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)

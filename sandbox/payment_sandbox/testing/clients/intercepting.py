@@ -31,6 +31,7 @@ from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.clients.with_httpx import answer_request
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.testing.loops import run_blocking
+from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
@@ -86,7 +87,6 @@ NOT_FOUND: Final = 404
 REJECTIONS_MAX: Final = 100
 KEY_CHARACTERS_SHOWN: Final = 4
 EXAMPLE_ADDRESS: Final = "https://api.provider.example"
-API_PREFIX: Final = "/v1/"
 
 
 class Origin(NamedTuple):
@@ -214,8 +214,10 @@ class Route:
             self._rejections.add(
                 f"{request}: {problem}; the shop needs payment_sandbox.api_key, or intercept(…, key=…)"
             )
-        elif not path.startswith(API_PREFIX):
-            self._rejections.add(f"{request}: paths begin with {API_PREFIX}; intercept the address before it")
+        elif not path.startswith(MERCHANT_PATHS):
+            self._rejections.add(
+                f"{request}: paths begin with {MERCHANT_PATHS}; intercept the address before it"
+            )
 
 
 def _path_of(target: str) -> str:

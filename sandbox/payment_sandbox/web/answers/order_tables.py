@@ -31,7 +31,6 @@ LINE_ID: Final = "merchant_order_line_id"
 LINE: Final[Table[OrderLine]] = Table(
     "OrderLine",
     "An order line.",
-    "",
     (
         RecordField(
             "type",
@@ -105,7 +104,6 @@ class LineDetail:
 LINE_DETAIL: Final[Table[LineDetail]] = Table(
     "LineDetail",
     "The quantity of a line in one status; numbers are strings.",
-    "line.",
     (
         RecordField(
             "amount", getter=lambda detail: str(detail.line.amount_cents), always=True, rule="LDET-04"
@@ -126,6 +124,7 @@ LINE_DETAIL: Final[Table[LineDetail]] = Table(
             "status", text(enum=list(LINE_STATUSES)), getter=attrgetter("status"), always=True, rule="LDET-02"
         ),
     ),
+    prefix="line.",
 )
 
 
@@ -207,7 +206,6 @@ def _echo_field(field: SentField) -> RecordField[ShownOrder]:
 AMOUNTS_TABLE: Final[Table[Order]] = Table(
     "Amounts",
     "The amount by state, in cents: captured + voided + remaining = original.",
-    "",
     (
         RecordField("original", number(), getter=attrgetter("amount_cents"), always=True, rule="ADET-01"),
         RecordField("captured", number(), getter=attrgetter("captured_cents"), always=True, rule="ADET-01"),
@@ -219,7 +217,6 @@ AMOUNTS_TABLE: Final[Table[Order]] = Table(
 ORDER: Final[Table[ShownOrder]] = Table(
     "Order",
     "An order or a refund.",
-    "order.",
     (
         RecordField("id", always=True, rule="ORD-01"),
         RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True, rule="ORD-22"),
@@ -296,6 +293,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
         ),
         RecordField(AMOUNT_DETAILS_NAME, fields.Nested(AMOUNTS_TABLE.shape), getter=lambda shown: None),
     ),
+    prefix="order.",
 )
 EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAME: AMOUNTS_TABLE.record}
 """The serializers of the optional blocks, which ``fields[]`` requests."""

@@ -30,7 +30,6 @@ def _euros(cents: int | None) -> str | None:
 QR: Final[Table[ShownQrRequest]] = Table(
     "Qr",
     "A bank QR request.",
-    "request.",
     (
         RecordField("id", always=True, rule="QR-23"),
         RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True, rule="QR-23"),
@@ -114,6 +113,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             rule="QR-26",
         ),
     ),
+    prefix="request.",
 )
 
 

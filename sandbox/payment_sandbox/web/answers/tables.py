@@ -36,15 +36,17 @@ class RecordField(NamedTuple, Generic[Subject]):
     always: bool = False
     rule: str | None = None
 
-    def is_read(self, on: str) -> bool:
-        """Whether a request may set the field: ``create`` or ``update``."""
+    def is_accepted(self, on: str) -> bool:
+        """Whether a request to ``create`` or to ``update`` the record may set the field."""
         return self.reads is not None and (on == CREATE or self.is_updatable)
 
 
 class Table(Generic[Subject]):
     """The fields of one kind of record; ``prefix``, such as ``order.``, is the path to their attributes."""
 
-    def __init__(self, name: str, about: str, prefix: str, rows: Iterable[RecordField[Subject]]) -> None:
+    def __init__(
+        self, name: str, about: str, rows: Iterable[RecordField[Subject]], *, prefix: str = ""
+    ) -> None:
         self.name = name
         self.rows = tuple(rows)
         self._getters = tuple(
@@ -63,16 +65,16 @@ class Table(Generic[Subject]):
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
         """Build the form for requests with these fields; ``methods`` adds checks."""
-        read = {row.name: row.reads for row in self.rows if row.is_read(on)}
+        read = {row.name: row.reads for row in self.rows if row.is_accepted(on)}
         return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
 
     def read_only_fields(self, on: str) -> frozenset[str]:
         """Return the fields of responses that these requests cannot set."""
-        return frozenset(row.name for row in self.rows if not row.is_read(on))
+        return frozenset(row.name for row in self.rows if not row.is_accepted(on))
 
     def rules(self, path: str = "") -> dict[str, str]:
         """Map the paths of fields in requests to the rules broken by wrong values."""
-        return self._rules(path, (row for row in self.rows if row.is_read(CREATE)))
+        return self._rules(path, (row for row in self.rows if row.is_accepted(CREATE)))
 
     def all_rules(self, path: str = "") -> dict[str, str]:
         """Map the paths of all fields, also of those in responses only, to their rules."""

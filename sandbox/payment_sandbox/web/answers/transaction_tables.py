@@ -53,7 +53,6 @@ class ShownTransaction(NamedTuple):
 EVENT: Final[Table[TransactionEvent]] = Table(
     "Event",
     "A status reached by a transaction.",
-    "",
     (
         RecordField("id", always=True, rule="EVT-02"),
         RecordField("event", text(enum=STATUSES), always=True, rule="EVT-01"),
@@ -66,7 +65,6 @@ EVENT: Final[Table[TransactionEvent]] = Table(
 TRANSACTION: Final[Table[ShownTransaction]] = Table(
     "Transaction",
     "A transaction: one attempt to pay.",
-    "attempt.",
     (
         RecordField("id", always=True, rule="TX-01"),
         RecordField("order_id", getter=attrgetter("order.id"), always=True, rule="TX-01"),
@@ -156,6 +154,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             rule="TX-17",
         ),
     ),
+    prefix="attempt.",
 )
 
 TransactionForm: Final = TRANSACTION.form("TransactionForm", "A transaction: one attempt to pay.", CREATE)

@@ -14,6 +14,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import error_override
 from payment_sandbox.web.answers.order_tables import FIELD_RULES
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 
 EXPLAIN_HEADER: Final = "Sandbox-Explain"
 LENGTH_MAX: Final = 2000
@@ -93,7 +94,7 @@ def _broken_rules(call: Call, status: int) -> list[str]:
     broken = [rule_of(rules, violation) for violation in call.notes.violations]
     if status == 401 and call.request.headers.get("Authorization"):
         broken = ["AUTH-02"]
-    if status == 404 and not call.request.path.startswith("/v1/"):
+    if status == 404 and not call.request.path.startswith(MERCHANT_PATHS):
         broken = ["VER-02"]
     return list(dict.fromkeys(broken)) or [RULE_BY_STATUS.get(status, MALFORMED_RULE)]
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.projects.journal import (
+    ERROR_STATUS_MIN,
     JOURNAL_BODY_BYTES,
     MASKING_MARGIN,
     PATH_LENGTH_MAX,
@@ -28,7 +29,6 @@ from payment_sandbox.web.routes import FactsBlueprint
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
-REFUSED_STATUS_MIN: Final = 400
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
@@ -77,7 +77,7 @@ def journal_call(call: Call, response: Response) -> Response:
 def explain_call(call: Call, response: Response) -> Response:
     """Name ignored keys, and explain a refusal."""
     add_note_headers(call, response)
-    if response.status_code >= REFUSED_STATUS_MIN:
+    if response.status_code >= ERROR_STATUS_MIN:
         explain(call, response, call.owner)
     return response
 
