@@ -208,7 +208,7 @@ def test_events_that_were_dropped_are_counted(printing_server: Server, printed: 
 
     def slow(data: bytes) -> int:
         read.set()
-        released.wait(10)
+        released.wait(60)
         return printed.write(data)
 
     activity = Activity(text_formatter(is_coloured=False), write=slow)
@@ -310,7 +310,7 @@ def test_no_key_is_printed(printing_server: Server, call: Callable[..., Any], pr
 def test_deleted_projects_are_forgotten(printing_server: Server, printed: PrintedLines) -> None:
     """Deleted projects are released even if the output is blocked."""
     released = Event()
-    activity = Activity(text_formatter(is_coloured=False), write=lambda data: released.wait(30) or len(data))
+    activity = Activity(text_formatter(is_coloured=False), write=lambda data: released.wait(60) or len(data))
     activity.start()
     with make_server(observer=activity) as server:
         projects = []
