@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest lint check fmt docs bench attack mutants rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest lint check fmt docs bench attack mutants rehearse screenshots dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -91,9 +91,6 @@ screenshots: .venv/develop.stamp  ## Retake the screenshot in the README
 
 mutants: .venv/develop.stamp  ## Break the rules of the ledger one at a time; a test must fail for each; ARGS=CAP-04
 	$(BIN)/python -m tests.mutants $(ARGS)
-
-rules: .venv/develop.stamp  ## List the fidelity rules without a test
-	$(BIN)/python -m tests.rules
 
 .venv-dist/stamp: requirements-dev.lock
 	$(PYTHON) -m venv .venv-dist
