@@ -28,6 +28,7 @@ from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.journal_rows import RECORDS_MAX, save_new_records
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
+from payment_sandbox_company.postgresql import SMALL_COMMIT_ROWS
 from tests.storage.conftest import GOLDEN, SERVICES, Backend, golden_project
 from tests.support.state_files import snapshot_of
 
@@ -114,12 +115,12 @@ def test_a_commit_that_fails_leaves_no_trace(backend: Backend, project: Project,
 
 
 def test_large_records_and_many_of_them(backend: Backend, project: Project) -> None:
-    """One order of a megabyte and two thousand orders fit in one change."""
+    """One order of a megabyte and more orders than a small commit has fit in one change."""
     first = project.epoch.find_order(project.epoch.store.order_ids()[0])
     with project.edit() as edit:
         order = edit.order(first.id)
         order.sent = {**order.sent, "merchant_order_id": "é\u2028\U0001f9e6" * 300_000}
-        for number in range(2000):
+        for number in range(SMALL_COMMIT_ROWS + 1):
             copy = first.copy()
             copy.id = f"00000000-0000-4000-8000-{number:012d}"
             copy.transactions = ()
