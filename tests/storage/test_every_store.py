@@ -90,7 +90,7 @@ CHANGES: dict[str, Callable[[Project], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_stored_as_in_memory(backend: Backend, project: Project, change: str) -> None:
-    """Records keep their order, ended entries of the agenda are deleted, and a snapshot replaces all records."""
+    """Records keep their order, also after a snapshot of the same ids, and ended entries of the agenda are deleted."""
     before = state(project)
     assert all(before[kind] for kind in KINDS if kind != "credentials")
     CHANGES[change](project)
