@@ -52,18 +52,8 @@ def build(folder: Path, downloads: Path) -> list[Path]:
             os.utime(file, (int(EPOCH), int(EPOCH)))
         single = folder / FILE
         options = ["--reproducible", "--compressed", "--no-modify", "-p", "/usr/bin/env python3"]
-        run(
-            sys.executable,
-            "-m",
-            "shiv",
-            "--site-packages",
-            str(site),
-            "-e",
-            ENTRY_POINT,
-            "-o",
-            str(single),
-            *options,
-        )
+        options += ["--site-packages", str(site), "-e", ENTRY_POINT, "-o", str(single)]
+        run(sys.executable, "-m", "shiv", *options)
     return [*built, node_package(folder), php_package(folder), single]
 
 

@@ -95,50 +95,41 @@ def test_an_order_created_by_an_invalid_call_is_cancelled(method: str, path: str
         assert read_order(reference.service, order).at("status") == "cancelled"
 
 
-class IdleSession(requests.Session):
-    """A session whose DELETE requests do nothing, although they succeed."""
-
-    def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
-        return super().request("GET" if method == "DELETE" else method, url, **options)
-
-
-def test_an_order_that_a_delete_did_not_end_remains_listed() -> None:
-    """Only a final status counts as cleaned up, not the answer to the DELETE."""
-    with reference_sandbox() as reference:
-        order = new_order(reference.service)
-        reference.service._session = IdleSession()
-        problem = "the service answered the DELETE, but the status is 'new'"
-        assert reference.service.clean_up() == {order.at("id"): problem}
-        assert list(reference.service.created_orders.orders) == [order.at("id")]
-
-
 class ForgetfulSession(requests.Session):
-    """A session whose voids and refunds do nothing, although they succeed, and which refuses cancellations."""
+    """A session whose voids, refunds and cancellations do nothing, although they succeed or ``refuses`` the last."""
+
+    def __init__(self, refuses: bool) -> None:
+        super().__init__()
+        self._refuses = refuses
 
     def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
         if url.endswith(("/voids/amount/", "/refunds/")):
             banks = f"{url.partition('/v1/')[0]}/v1/bank-redirect-nl/issuers/"
             return super().request("GET", banks, auth=options["auth"])
         response = super().request("GET" if method == "DELETE" else method, url, **options)
-        response.status_code = 409 if method == "DELETE" else response.status_code
+        if method == "DELETE" and self._refuses:
+            response.status_code = 409
         return response
 
 
 @pytest.mark.parametrize(
-    ("prepare", "problem"),
+    ("prepare", "refuses", "problem"),
     [
-        (new_invoice, "the service answered the void, but 1000 cents are reserved"),
+        (new_order, False, "the service answered the DELETE, but the status is 'new'"),
+        (new_invoice, True, "the service answered the void, but 1000 cents are reserved"),
         (
             new_paid_order,
+            True,
             "1000 cents were paid, and the refund that the service answered is not on the order",
         ),
     ],
 )
-def test_money_that_a_service_only_claims_to_return_remains_listed(
-    prepare: Callable[[Service], ServiceAnswer], problem: str
+def test_an_order_that_a_service_only_claims_to_end_remains_listed(
+    prepare: Callable[[Service], ServiceAnswer], refuses: bool, problem: str
 ) -> None:
-    """What the order shows after a void or a refund counts, not the answer."""
+    """What the order shows after a cancellation, a void or a refund counts, not the answer."""
     with reference_sandbox() as reference:
         order = prepare(reference.service)
-        reference.service._session = ForgetfulSession()
+        reference.service._session = ForgetfulSession(refuses)
         assert reference.service.clean_up() == {order.at("id"): problem}
+        assert list(reference.service.created_orders.orders) == [order.at("id")]

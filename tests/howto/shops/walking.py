@@ -139,14 +139,5 @@ def main(start: Start, packages: str) -> None:
 
 def wait_for_server(url: str, seconds: float = 60) -> None:
     """Wait until a server responds."""
-    retries = [
-        "--retry",
-        "300",
-        "--retry-delay",
-        "1",
-        "--retry-connrefused",
-        "--retry-max-time",
-        str(seconds),
-    ]
-    command = ["curl", "--silent", "--fail", *retries, url]
-    subprocess.run(command, check=True, timeout=2 * seconds, stdout=subprocess.DEVNULL)
+    command = f"curl --silent --fail --retry 300 --retry-delay 1 --retry-connrefused --retry-max-time {seconds} {url}"
+    subprocess.run(command.split(), check=True, timeout=2 * seconds, stdout=subprocess.DEVNULL)
