@@ -118,13 +118,6 @@ def test_reloading_a_page_keeps_the_etag(sandbox: Sandbox, hosted: bool) -> None
     assert read_etag(sandbox, order) != before
 
 
-def test_a_second_visit_by_a_call_changes_nothing(sandbox: Sandbox) -> None:
-    """A second visit returns the ETag of the first."""
-    order = sandbox.place(card())
-    first = sandbox.act(order, "customer visit").headers["ETag"]
-    assert sandbox.act(order, "customer visit").headers["ETag"] == first
-
-
 def test_an_update_without_changes_keeps_the_etag(sandbox: Sandbox) -> None:
     """An update with the order's current values keeps the ETag."""
     order = sandbox.place(card(), description="socks")
