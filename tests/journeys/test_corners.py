@@ -120,9 +120,10 @@ def test_an_etag_of_before_a_restore_is_no_etag_of_after(sandbox: Sandbox) -> No
     state = sandbox.get("/control/state/").json()
     before = sandbox.create(amount=100)
     assert sandbox.put("/control/state/", state).status_code == 200
+    path = f"/v1/orders/{before.json()['id']}/"
+    assert sandbox.get(path).status_code == 404, "the restore deletes later orders"
     after = sandbox.create(amount=200)
     assert after.json()["id"] == before.json()["id"]
-    path = f"/v1/orders/{after.json()['id']}/"
     assert sandbox.get(path, headers={"If-None-Match": before.headers["ETag"]}).status_code == 200
 
 
