@@ -119,16 +119,19 @@ def test_the_same_code_with_a_running_server() -> None:
     own.stop()
 
 
-def test_bodies_in_chunks_and_streams(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """Chunked bodies of urllib3 and httpx arrive; streams need a socket."""
+def test_bodies_and_streams(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """Bodies may be strings, bytes or chunks, whose length is unknown; streams need a socket."""
+    raw = json.dumps(ORDER).encode()
 
     def pieces() -> Iterator[bytes]:
-        raw = json.dumps(ORDER).encode()
         yield raw[:7]
         yield raw[7:]
 
     headers = {**JSON, **urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")}
     events_url = f"{payment_sandbox.base_url}/control/events/"
+    for body in (pieces(), memoryview(raw), raw.decode()):
+        answer = payment_sandbox.session.post(orders, data=body, headers=JSON)
+        assert answer.status_code == 201, answer.text
     with payment_sandbox.intercept(payment_sandbox.base_url):
         assert urllib3.request("POST", orders, body=pieces(), headers=headers).status == 201
         with pytest.raises(urllib3.exceptions.ProtocolError, match="needs a socket"):

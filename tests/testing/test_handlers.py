@@ -218,9 +218,7 @@ def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox)
     assert ended == [-15]
 
 
-def test_a_shop_that_never_rests_gets_its_answer(
-    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shop_that_never_rests_gets_its_answer(payment_sandbox: PaymentSandbox) -> None:
     """A call returns although each webhook causes another order."""
     payment_sandbox.deliver_to(shop_that(lambda order_id: payment_sandbox.act(place(payment_sandbox)) and ""))
     answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)

@@ -41,14 +41,19 @@ def test_a_scenario_for_the_whole_suite(tmp_path: Path) -> None:
     assert "did you mean 'always-fails'" in result.stdout
 
 
-@pytest.mark.parametrize("marker", ["'own.yaml'", "Path('own.yaml')", "Path(__file__).parent / 'own.yaml'"])
-def test_a_marker_takes_a_file(tmp_path: Path, marker: str) -> None:
+FILE_MARKERS = ("'own.yaml'", "Path('own.yaml')", "Path(__file__).parent / 'own.yaml'")
+
+
+def test_a_marker_takes_a_file(tmp_path: Path) -> None:
     """A marker takes a scenario file beside the test, or anywhere."""
     (tmp_path / "own.yaml").write_text(FAILING.replace("always-fails", "own"))
-    code = ONE_TEST.replace("def test_it", f"@pytest.mark.payment_scenario({marker})\ndef test_it")
+    code = "".join(
+        ONE_TEST.replace("def test_it", f"@pytest.mark.payment_scenario({marker})\ndef test_{number}")
+        for number, marker in enumerate(FILE_MARKERS)
+    )
     result = suite(tmp_path, "from pathlib import Path\n" + code, "-s")
-    passed(result, 1)
-    assert "SCENARIO own" in result.stdout
+    passed(result, 3)
+    assert result.stdout.count("SCENARIO own") == 3
 
 
 WRONG_FILE = "name: own\nrules:\n  - then: {custommer: fails}\n"
