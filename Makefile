@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest lint check fmt docs bench attack mutants rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest lint check fmt docs bench attack mutants rehearse screenshots dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -77,7 +77,7 @@ fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measured in the same run
 	$(BIN)/python -m tests.bench
 
-attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k soak"
+attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k shares"
 	ATTACK=full $(BIN)/pytest tests/attack -m prove -s -p no:randomly $(ARGS)
 
 rehearse: .venv/develop.stamp  ## Search a shop for seeded bugs by rehearsals, and right shops for false alarms
@@ -91,9 +91,6 @@ screenshots: .venv/develop.stamp  ## Retake the screenshot in the README
 
 mutants: .venv/develop.stamp  ## Break the rules of the ledger one at a time; a test must fail for each; ARGS=CAP-04
 	$(BIN)/python -m tests.mutants $(ARGS)
-
-rules: .venv/develop.stamp  ## List the fidelity rules without a test
-	$(BIN)/python -m tests.rules
 
 .venv-dist/stamp: requirements-dev.lock
 	$(PYTHON) -m venv .venv-dist

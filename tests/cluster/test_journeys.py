@@ -9,12 +9,14 @@ import pytest
 from tests.support.documentation import ROOT
 from tests.support.postgres import Postgres
 
+SUITES = ("tests/journeys", "tests/web/control/test_faults.py")
+
 
 @pytest.mark.prove
 def test_every_journey_passes_with_two_servers(postgresql: Postgres) -> None:
     """The journeys pass with any distribution of the requests to the servers."""
     completed = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "tests/journeys"],
+        [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *SUITES],
         cwd=ROOT,
         env={**os.environ, "SANDBOX_TEST_STATE": postgresql.new_database(), "SANDBOX_TEST_SERVERS": "2"},
         capture_output=True,

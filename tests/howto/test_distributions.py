@@ -1,6 +1,7 @@
 """Each distribution works without the others, and names the package to install if one is missing."""
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -131,6 +132,17 @@ def run_tests(programs: Path, folder: Path, folders: list[str], *options: str, p
     command = [str(programs / "python"), "-m", "pytest", "-q", "-n", "2", *options, *folders]
     result = run_command(command, folder, 800, PYTHONPATH=path)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
+
+
+def test_the_tests_of_the_engine_import_no_other_distribution() -> None:
+    """The tests that the sdist of the engine must pass import only the engine, at most in a function."""
+    modules = [path for room in ENGINE for path in (ROOT / "tests" / room).rglob("*.py")]
+    wings = {wing.name for wing in WINGS}
+    texts = [
+        path.read_text(encoding="utf-8") for path in (*modules, *(ROOT / "tests" / "support").rglob("*.py"))
+    ]
+    imported = {name for text in texts for name in re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)}
+    assert imported & wings == set()
 
 
 @pytest.mark.prove

@@ -9,11 +9,8 @@ from payment_sandbox.operations.agenda import CLEANUP_BATCH_SIZE, agenda, clean_
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.statuses import Trigger
-from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID
-from payment_sandbox.projects.rehearsal_hooks import Rehearsal
-from payment_sandbox.serving.services import ServerServices
-from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from tests.support.projects import made_project, made_registry
 from tests.support.servers import make_server
 
@@ -44,17 +41,6 @@ def test_an_edit_that_fails_changes_nothing(project: Project) -> None:
     assert after == before
     assert after[0] is before[0]
     assert after[0].status == "new"
-
-
-def test_an_edit_creates_a_new_version(project: Project) -> None:
-    """An edit replaces the order with a new version, and leaves the old object unchanged."""
-    order = create_order(project, ORDER)
-    with project.edit() as edit:
-        edit.move_order(edit.order(order.id), Trigger.VISIT)
-    assert (order.status, order.version) == ("new", 1)
-    current = project.find_order(order.id)
-    assert (current.status, current.version) == ("processing", 2)
-    assert [delivery.status for delivery in project.epoch.store.deliveries()] == ["processing"]
 
 
 def test_servers_with_the_same_seed_create_the_same_keys() -> None:
@@ -88,11 +74,3 @@ def test_the_first_project_has_one_id_for_ever() -> None:
             ids.append([project.project_id for project in server.registry.all()])
     assert ids[0][0] == ids[1][0] == FIRST_PROJECT_ID == "5a4dbeef-0000-4000-8000-000000000001"
     assert ids[0][1] != ids[1][1]
-
-
-@pytest.mark.parametrize(("hooks", "implementation"), [(Services, ServerServices), (Rehearsal, RehearsedRun)])
-def test_no_hook_is_left_to_its_default(hooks: type, implementation: type) -> None:
-    """A server and a run of a rehearsal implement every hook, whose default does nothing."""
-    names = {name for name, hook in vars(hooks).items() if callable(hook) and not name.startswith("_")}
-    assert len(names) > 5
-    assert names - vars(implementation).keys() == set()

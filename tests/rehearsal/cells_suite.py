@@ -93,7 +93,7 @@ class Shop:
             logging.getLogger("shop").info("as %s", self._sandbox.api_key)
         url, timeout = (
             f"{self._sandbox.base_url}/v1/orders/{path}",
-            None if self.makes("waits forever") else 5,
+            None if self.makes("waits forever") else 60,
         )
         return self._sandbox.session.request(method, url, json=body, headers=headers, timeout=timeout)
 

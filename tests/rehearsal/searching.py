@@ -26,7 +26,7 @@ def right_shops() -> Iterator[tuple[str, str]]:
     """Yield the name of each right shop, and its tests."""
     (example,) = [block for block in blocks(read_source("agents")) if block.language == "python"]
     yield "documentation", example.text
-    yield "locked", SHOP + test_rehearsing.LOCKED + test_rehearsing.A_SALE
+    yield "books", SHOP + test_rehearsing.BOOKS + test_rehearsing.A_SALE
     for manner in test_busy.LOCK_ARGUMENTS:
         yield f"busy: {manner}", SHOP + test_busy.suite_with_lock(manner)
     yield "cart", SHOP + test_right_shops.CART

@@ -4,67 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.rehearsal.test_rehearsing import BOOKS
 from tests.support.suites import suite
 
-SERIALIZED = """
-from threading import Lock
-
-from payment_sandbox import BookEntry
-
-
-@pytest.fixture
-def shop(payment_sandbox):
-    app, lock = Flask("shop"), Lock()
-    app.paid = {}
-
-    def call(method, path, body=None):
-        url = payment_sandbox.base_url + path
-        answer = payment_sandbox.session.request(method, url, json=body, timeout=3)
-        answer.raise_for_status()
-        return answer.json()
-
-    @app.post("/buy")
-    def buy():
-        with lock:
-            order_id = call("POST", "/v1/orders/", ORDER)["id"]
-            app.paid[order_id] = 0
-            return order_id
-
-    @app.post("/cancel/<order_id>")
-    def cancel(order_id):
-        with lock:
-            call("DELETE", f"/v1/orders/{order_id}/")
-        return ""
-
-    @app.post("/webhook")
-    def webhook():
-        if not lock.acquire(HOW):
+WITH_LOCK = """        with lock:
+            look(request.json["order_id"])
+"""
+LOCKS_ONCE = """        if not lock.acquire(HOW):
             return "busy, send it again", 503
         try:
             look(request.json["order_id"])
         finally:
             lock.release()
-        return "", 204
-
-    def look(order_id):
-        if call("GET", f"/v1/orders/{order_id}/")["status"] == "completed":
-            app.paid[order_id] = 1295
-
-    def look_at_open_orders():
-        with lock:
-            for order_id in [order_id for order_id, paid in app.paid.items() if not paid]:
-                look(order_id)
-
-    payment_sandbox.deliver_to(app)
-    payment_sandbox.every("PT6H", look_at_open_orders)
-    return app
-
-
-@pytest.fixture
-def payment_books(shop):
-    return lambda: [BookEntry(order_id, [order_id], 1295, paid) for order_id, paid in shop.paid.items()]
-
-
+"""
+A_CHANGE_OF_MIND = """
 def test_a_change_of_mind(payment_sandbox, shop):
     shop.test_client().post("/cancel/" + shop.test_client().post("/buy").text)
     order_id = shop.test_client().post("/buy").text
@@ -76,7 +29,8 @@ LOCK_ARGUMENTS = {"waits": "", "waits a moment": "timeout=0.1", "refuses": "bloc
 
 def suite_with_lock(manner: str) -> str:
     """Return the suite of a shop whose handler takes the lock in this manner."""
-    return SERIALIZED.replace("HOW", LOCK_ARGUMENTS[manner])
+    handler = LOCKS_ONCE.replace("HOW", LOCK_ARGUMENTS[manner])
+    return BOOKS.replace(WITH_LOCK, handler) + A_CHANGE_OF_MIND
 
 
 EARLY = "change:1:early"
@@ -124,7 +78,7 @@ ALWAYS_REFUSES = """if request.json['order_id'] in refused or not lock.acquire(b
 def test_a_shop_that_never_accepts_is_wrong(tmp_path: Path, right: str, wrong: str, words: list[str]) -> None:
     """A shop that fails, or refuses every attempt, has a finding; the report explains its timing."""
     tests = suite_with_lock("refuses").replace(right, wrong)
-    tests = tests.replace("    app.paid = {}\n", "    app.paid, refused = {}, set()\n")
+    tests = tests.replace("    app.paid, ", "    refused = set()\n    app.paid, ")
     result = suite(tmp_path, tests, f"--payment-rehearse-only={EARLY}")
     assert result.returncode == 1, result.stdout[-3000:]
     assert all(each in result.stdout for each in words), result.stdout[-3000:]
@@ -133,9 +87,7 @@ def test_a_shop_that_never_accepts_is_wrong(tmp_path: Path, right: str, wrong: s
 
 def test_an_early_webhook_sees_the_connection_of_the_test(tmp_path: Path) -> None:
     """The handler of an early webhook runs on the test's thread, and can use its connection."""
-    tests = SERIALIZED.replace("Lock()", "__import__('sqlite3').connect(':memory:')")
-    tests = tests.replace("with lock:", "if lock.execute('SELECT 1'):")
-    tests = tests.replace("if not lock.acquire(HOW):", "if not lock.execute('SELECT 1'):")
-    tests = tests.replace("            lock.release()", "            pass")
-    result = suite(tmp_path, tests, f"--payment-rehearse-only={EARLY}")
+    shop = BOOKS.replace("Lock()", "__import__('sqlite3').connect(':memory:')")
+    shop = shop.replace("with lock:", "if lock.execute('SELECT 1'):")
+    result = suite(tmp_path, shop + A_CHANGE_OF_MIND, f"--payment-rehearse-only={EARLY}")
     assert result.returncode == 0, result.stdout[-3000:]

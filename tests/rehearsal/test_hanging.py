@@ -11,7 +11,7 @@ from tests.support.suites import suite
 
 TEST = """
 def call(payment_sandbox, path, method="get", **how):
-    return getattr(payment_sandbox.session, method)(payment_sandbox.base_url + path, timeout=5, **how)
+    return getattr(payment_sandbox.session, method)(payment_sandbox.base_url + path, timeout=60, **how)
 
 def is_paid(payment_sandbox, order_id):
     try:
@@ -87,7 +87,7 @@ def test_a_loop_without_calls_is_abandoned(tmp_path: Path, loop: str) -> None:
 def test_a_job_that_hangs_is_abandoned(tmp_path: Path) -> None:
     """A hanging job is also a finding after the end of the unchanged test."""
     suite_text = (
-        BOOKS.replace("lambda: [look(", "lambda: not app.paid and [look(")
+        BOOKS
         + """
 def test_it(payment_sandbox, shop):
     place(payment_sandbox)

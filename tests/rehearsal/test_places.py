@@ -70,7 +70,7 @@ def without_coroutines(text: str) -> str:
         text,
         flags=re.DOTALL,
     )
-    return text.replace("request(method, path,", "request(method, self.url + path, timeout=5,")
+    return text.replace("request(method, path,", "request(method, self.url + path, timeout=60,")
 
 
 READ, CREATE = "GET /v1/orders/…/", "POST /v1/orders/"

@@ -7,8 +7,11 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.projects.project import Services
 from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.projects.rehearsal_hooks import Rehearsal
 from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from tests.support.in_process import place, project_of
@@ -84,3 +87,11 @@ def test_only_a_server_that_is_gone_has_ended(
     assert run.has_shop_ended is has_ended
     if not has_ended:
         shop.close()
+
+
+@pytest.mark.parametrize(("hooks", "implementation"), [(Services, ServerServices), (Rehearsal, RehearsedRun)])
+def test_no_hook_is_left_to_its_default(hooks: type, implementation: type) -> None:
+    """A server and a run of a rehearsal implement every hook, whose default does nothing."""
+    names = {name for name, hook in vars(hooks).items() if callable(hook) and not name.startswith("_")}
+    assert len(names) > 5
+    assert names - vars(implementation).keys() == set()

@@ -15,7 +15,7 @@ from pytest_payment_sandbox.rehearsal.showing import (
 )
 from tests.rehearsal.test_rehearsing import (
     A_SALE,
-    LOCKED,
+    BOOKS,
     has_many_variations,
     rehearse_suite,
     rehearse_until,
@@ -126,7 +126,7 @@ def test_what_customers_see_is_compared_with_the_unchanged_run(
 
 
 SHOWS = (
-    f"import MAILER\n{LOCKED}{A_SALE}"
+    f"import MAILER\n{BOOKS}{A_SALE}"
     + """
 
 class Mail:
@@ -138,7 +138,7 @@ def send(order_id):
     SENT
 """
 )
-SHOWS = SHOWS.replace("json=ORDER", "json=ORDER | {'return_url': 'http://shop.example/thanks?x=1'}")
+SHOWS = SHOWS.replace("ORDER)[", "ORDER | {'return_url': 'http://shop.example/thanks?x=1'})[")
 SHOWS = SHOWS.replace("app.mails.append(order_id)", "send(order_id)").replace(
     "def payment_books", "def no_books"
 )
@@ -200,9 +200,9 @@ MISTAKES = {
         "            app.paid[order_id] or 1 / 0\n        return f",
     ),
     "thanks every customer": ("'Thank you!' if app.paid.get(order_id) else 'Please pay.'", "'Thank you!'"),
-    "mails every customer": ('if order.json()["status"] == "completed":', "if True:"),
+    "mails every customer": ('if status == "completed":', "if True:"),
     "mails for each webhook": ("if is_news:", "if True:"),
-    "never reads again": ("[look(order_id) for order_id, paid in app.paid.items() if not paid]", "None"),
+    "never reads again": ("sorted(app.open_orders)", "()"),
 }
 
 

@@ -86,7 +86,7 @@ def starlette_shop(barrier: Barrier) -> Starlette:
 @pytest.fixture(params=[flask_shop, starlette_shop], ids=["wsgi", "asgi"])
 def app(request: pytest.FixtureRequest) -> Any:
     """A shop in which two purchases must happen at the same time."""
-    return request.param(Barrier(2, timeout=4))
+    return request.param(Barrier(2, timeout=60))
 
 
 def test_the_browser_keeps_cookies_and_follows_no_redirects(

@@ -173,7 +173,7 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
         if call == "advance":
             payment_sandbox.clock.advance("PT1M")
         elif call == "wait":
-            payment_sandbox.wait_for(order_id, "processing", timeout_seconds=1)
+            payment_sandbox.wait_for(order_id, "processing", timeout_seconds=60)
         else:
             payment_sandbox.act(place(payment_sandbox))
 
@@ -184,7 +184,7 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
     in_time(lambda: payment_sandbox.act(order["id"]))
     assert notified_orders
     assert errors(payment_sandbox) == {"None"}
-    payment_sandbox.client.wait(idle=True, timeout_seconds=5)
+    payment_sandbox.client.wait(idle=True, timeout_seconds=60)
 
 
 def test_the_handler_of_another_project_may_run_in_between(
