@@ -24,7 +24,6 @@ from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
 from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
-from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.ui.dashboard.notices import NOTICES_MAX
 from payment_sandbox.ui.docs.library import PAGE_NAMES
@@ -151,9 +150,9 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "rules": rules_table,
     "python": references.python_reference,
     "commands": commands_reference,
-    "merchant-api": lambda: references.merchant_api(openapi_description()),
-    "control-api": lambda: references.control_api(openapi_description()),
-    "pages": lambda: references.pages(openapi_description()),
+    "merchant-api": lambda: references.describe_calls("merchant API"),
+    "control-api": lambda: references.describe_calls("control API", "server", "documentation"),
+    "pages": lambda: references.describe_calls("pages"),
 }
 BLOCK: Final = re.compile(
     r"^(?:\{\{ (?P<new>[a-z-]+) \}\}|<!-- generated: (?P<name>[a-z-]+) -->\n.*?\n<!-- end -->)$",

@@ -9,7 +9,6 @@ from inspect import cleandoc, getdoc
 from typing import Any, Final
 
 from payment_sandbox.forms.schemas import json_schema
-from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import ALL_METHODS, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders import refusals as refusal_types
@@ -21,6 +20,7 @@ from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variation_catalogue import all_offers, rehearsal_variations
+from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 from tests.documentation.tables import code, fields, table
 
@@ -250,23 +250,9 @@ WRONG_KEY_STATUS: Final = "401"
 PLAIN_STATUSES: Final = ("200", "201", "303")
 
 
-def merchant_api(description: str) -> str:
-    """Describe the calls of the merchant API, from the OpenAPI description."""
-    return _describe_calls(description, "merchant API")
-
-
-def control_api(description: str) -> str:
-    """Describe the calls of the control API, the server and the documentation."""
-    return _describe_calls(description, "control API", "server", "documentation")
-
-
-def pages(description: str) -> str:
-    """Describe the payment pages."""
-    return _describe_calls(description, "pages")
-
-
-def _describe_calls(description: str, *tags: str) -> str:
-    whole = json.loads(description)
+def describe_calls(*tags: str) -> str:
+    """Describe the calls with these tags, from the OpenAPI description."""
+    whole = json.loads(openapi_description())
     schemas = whole["components"]["schemas"]
     shown = [
         _describe_call(method, path, operation, schemas)
@@ -366,9 +352,7 @@ def python_reference() -> str:
 
 @cache
 def _parse_module(file: str) -> ast.Module:
-    text = read_packaged(file).decode()
-    with LOADING:
-        return ast.parse(text)
+    return ast.parse(read_packaged(file))
 
 
 def _constants(file: str) -> dict[str, str]:
