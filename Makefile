@@ -77,7 +77,7 @@ fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measured in the same run
 	$(BIN)/python -m tests.bench
 
-attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k soak"
+attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k shares"
 	ATTACK=full $(BIN)/pytest tests/attack -m prove -s -p no:randomly $(ARGS)
 
 docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.attack import scaled
-from tests.attack.probe import READ, Waits, figures, probing
+from tests.attack.probe import probing
 from tests.attack.server_process import Project, run_server
 from tests.support.driver import by
 
@@ -192,22 +192,3 @@ def test_a_load_delays_no_other_project(name: str) -> None:
     """A bystander is answered while one project puts a load on the server."""
     with run_server("--quiet") as server, server.project() as project, probing(server, name):
         LOADS[name](project, scaled(100, 5) / 100)
-
-
-AT_REST: Final = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
-
-
-@pytest.mark.parametrize(
-    ("reads", "creations", "exceeded"),
-    [
-        ([2.0] * 100, [3.0] * 100, []),
-        ([2.0] * 100, [3.0] * 99 + [300.0], ["longest wait of another project (create)"]),
-        ([2.0] * 95 + [50.0] * 5, [3.0], ["99th percentile of its reads / at rest (2.0 ms)"]),
-    ],
-)
-def test_a_bystander_who_waits_is_noticed(
-    reads: list[float], creations: list[float], exceeded: list[str]
-) -> None:
-    """One long call, or slow reads, exceed a limit; the durations at rest do not."""
-    measured = figures(AT_REST, Waits({READ: reads, "create": creations}, {}))
-    assert [name for name, figure, maximum, _ in measured if figure > maximum] == exceeded

@@ -110,20 +110,6 @@ def test_a_webhook_of_a_killed_server_is_sent_by_another(company: Company) -> No
         assert set(statuses) == {"delivered"}
 
 
-def test_stale_memory_is_updated(first: Sandbox, second: Sandbox) -> None:
-    """A server with stale memory loads the other server's changes first, and overwrites nothing."""
-    order = first.place(card())
-    assert second.read(order)["id"] == order["id"]
-    first.acted(order, "customer pay")
-    assert second.status(order) == ("completed", "completed")
-    second.patch("/control/project/", {"name": "by the second"})
-    first.patch("/control/project/", {"owner": "the first"})
-    for each in (first, second):
-        settings = each.get("/control/project/").json()["settings"]
-        assert (settings["name"], settings["owner"]) == ("by the second", "the first")
-    assert first.get("/control/state/").json() == second.get("/control/state/").json()
-
-
 def test_a_clock_is_held_by_one_server(company: Company, first: Sandbox, second: Sandbox) -> None:
     """During an advance, other servers refuse another one, and show the time of the current event."""
     with closing(Shop()) as shop, ThreadPoolExecutor(1) as pool:

@@ -16,22 +16,15 @@ from ruamel.yaml import YAML
 from payment_sandbox.ui.docs.library import read_source
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
-from tests.support.commands import started
+from tests.support.commands import run, started
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
-from tests.support.postgres import Postgres, running
+from tests.support.postgres import Postgres
 from tests.support.tools import require
 
 pytestmark = pytest.mark.prove
 KEY = ("sandbox-key", "")
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
-
-
-@pytest.fixture
-def own_postgresql() -> Iterator[Postgres]:
-    """A separate PostgreSQL server, so that a test can choose the names of roles and databases."""
-    with running() as server:
-        yield server
 
 
 @contextmanager
@@ -91,8 +84,7 @@ def _children(parent: int) -> list[str]:
 @pytest.mark.parametrize("state", [[], ["--state", "file.db"]])
 def test_workers_need_a_database(state: list[str]) -> None:
     """``--workers`` without a database is refused with a hint."""
-    command = [sys.executable, "-m", "payment_sandbox", "serve", "--workers", "2", *state]
-    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    completed = run("serve", "--workers", "2", *state)
     assert completed.returncode == 2
     assert "add --state postgresql://" in completed.stderr
 
@@ -129,30 +121,20 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
     )
 
 
-def test_the_compose_file_starts_a_company(own_postgresql: Postgres, tmp_path: Path) -> None:
-    """The Compose file's servers and load balancer work with their environment and database names."""
-    require("haproxy")
+def test_the_compose_file_is_the_company_of_the_page() -> None:
+    """The Compose file has the page's load balancer, and its servers use its database and its address."""
     compose = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
-    services, front, ports = compose["services"], free_port(), [free_port(), free_port()]
-    names = services["database"]["environment"]
-    role, database = names["POSTGRES_USER"], names["POSTGRES_DB"]
-    own_postgresql.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{names['POSTGRES_PASSWORD']}'")
-    own_postgresql.execute(f"CREATE DATABASE {database} OWNER {role}")
-    balancer = compose["configs"]["balancer"]["content"]
-    for name, port in zip(("one", "two"), ports, strict=True):
-        balancer = balancer.replace(f" {name}:8080", f" 127.0.0.1:{port}")
-    (outer,) = services["balancer"]["ports"]
-    assert outer.endswith(":8090:8090")
-    (tmp_path / "haproxy.cfg").write_text(balancer.replace("bind :8090", f"bind 127.0.0.1:{front}"))
-    commands = []
-    for name, port in zip(("one", "two"), ports, strict=True):
-        variables = {**services[name]["environment"], "SANDBOX_PORT": str(port)}
-        variables["SANDBOX_CONTROL_TOKEN"] = "let-me-in"
-        state = variables["SANDBOX_STATE"].replace("database:5432", f"127.0.0.1:{own_postgresql.port}")
-        url = variables["SANDBOX_PUBLIC_URL"].replace("8090", str(front))
-        variables |= {"SANDBOX_STATE": state, "SANDBOX_PUBLIC_URL": url}
-        commands.append((["payment-sandbox", "serve"], variables))
-    expect_a_company(f"http://localhost:{front}", ports, commands, tmp_path)
+    (balancer,) = (block.text for block in blocks(read_source("operation")) if block.file == "haproxy.cfg")
+    services = compose["services"]
+    for name, address in (("one", "10.0.0.1"), ("two", "10.0.0.2")):
+        balancer = balancer.replace(f"{address}:8080", f"{name}:8080")
+        names, variables = services["database"]["environment"], services[name]["environment"]
+        user = f"{names['POSTGRES_USER']}:{names['POSTGRES_PASSWORD']}"
+        assert variables["SANDBOX_STATE"] == f"postgresql://{user}@database:5432/{names['POSTGRES_DB']}"
+        assert variables["SANDBOX_PUBLIC_URL"] == "http://localhost:8090"
+    content = compose["configs"]["balancer"]["content"]
+    assert content.split() == balancer.replace("bind :8080", "bind :8090").split()
+    assert services["balancer"]["ports"] == ["127.0.0.1:8090:8090"]
 
 
 def expect_a_company(

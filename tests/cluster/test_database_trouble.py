@@ -1,7 +1,5 @@
 """The database is slow, stopped, read-only or unusable."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from threading import Event, Thread
@@ -181,25 +179,11 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("address", UNUSABLE)
 def test_an_unusable_database_is_refused(postgresql: Postgres, address: str) -> None:
-    """An unusable database is refused with one line and exit code 2."""
-    completed = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "payment_sandbox",
-            "serve",
-            "--port",
-            "0",
-            "--state",
-            address.format(port=postgresql.port),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert completed.returncode == 2, completed.stderr
-    (line,) = completed.stderr.splitlines()
-    assert line.startswith("payment-sandbox: postgresql://")
+    """An unusable database is refused in one line that names it; ``serve`` prints it as for a state file."""
+    with pytest.raises(StateRefused) as refused:
+        make_server(state=address.format(port=postgresql.port))
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith("postgresql://")
     assert UNUSABLE[address] in line
 
 

@@ -43,17 +43,6 @@ def test_an_edit_that_fails_changes_nothing(project: Project) -> None:
     assert after[0].status == "new"
 
 
-def test_an_edit_creates_a_new_version(project: Project) -> None:
-    """An edit replaces the order with a new version, and leaves the old object unchanged."""
-    order = create_order(project, ORDER)
-    with project.edit() as edit:
-        edit.move_order(edit.order(order.id), Trigger.VISIT)
-    assert (order.status, order.version) == ("new", 1)
-    current = project.find_order(order.id)
-    assert (current.status, current.version) == ("processing", 2)
-    assert [delivery.status for delivery in project.epoch.store.deliveries()] == ["processing"]
-
-
 def test_servers_with_the_same_seed_create_the_same_keys() -> None:
     """Servers with the same seed create the same keys; without a seed keys are random."""
     keys = [[made_registry(seed=seed).create({})[1] for _ in range(1)] for seed in (1, 1, None, None)]

@@ -5,7 +5,7 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from email.message import Message
 from http.client import parse_headers
 from io import BytesIO
@@ -267,25 +267,6 @@ def test_a_connection_that_is_reset_by_its_client_is_forgotten(
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
     assert caplog.text == ""
-
-
-def test_waiting_calls_leave_room_for_others() -> None:
-    """A hundred blocking calls do not block reads; stopping the server ends them."""
-    with ExitStack() as stack, make_server(clock="frozen") as server:
-        auth = (FIRST_API_KEY, "")
-        order = requests.post(
-            f"{server.url}/v1/orders/", json=json.loads(ORDER), auth=auth, timeout=60
-        ).json()
-        waiting = [stack.enter_context(connect(server)) for _ in range(100)]
-        path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=60"
-        for connection in waiting:
-            connection.sendall(head(f"GET {path} HTTP/1.1", AUTH.strip()))
-        url = f"{server.url}/v1/orders/{order['id']}/"
-        assert {requests.get(url, auth=auth, timeout=60).status_code for _ in range(100)} == {200}
-        server.stop()
-        for connection in waiting:
-            with suppress(ConnectionError):
-                assert b" 408 " not in connection.recv(65536), "the call has waited until its own timeout"
 
 
 MALFORMED = {

@@ -14,11 +14,9 @@ from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.sqlite import StateFile
-from tests.support.driver import Sandbox, by, card
+from tests.support.driver import card
 from tests.support.full_disk import full
 from tests.support.projects import stored_registry
-from tests.support.servers import make_server
-from tests.support.shop import Shop
 from tests.support.state_files import NOON, check_file, snapshot_of
 
 HOURS = 3
@@ -98,23 +96,3 @@ def test_a_change_of_the_clock_on_a_full_disk_says_what_happened(tmp_path: Path)
         with full(file), pytest.raises(NotStored, match="nothing has changed"):
             change_clock(project, mode="running", now=project.now() + timedelta(hours=1))
         assert snapshot_of(project) == before
-
-
-def test_a_webhook_is_recorded_once_there_is_space(tmp_path: Path) -> None:
-    """An attempt whose record does not fit on the disk is recorded later; the shop gets no repetition."""
-    shop = Shop()
-    with make_server(state=tmp_path / "state.db") as server:
-        sandbox = Sandbox(server, webhook_url=shop.url)
-        assert isinstance(server.state, StateFile)
-        project = server.registry.find(sandbox.key)
-        assert project is not None
-        disk = full(server.state)
-        shop.answer = lambda received: disk.__enter__() or 200
-        sandbox.place(by("bank-transfer"))
-        assert not project.settle(1.0)
-        disk.__exit__(None, None, None)
-        assert project.settle()
-        (webhook,) = sandbox.webhooks()
-        assert (webhook["state"], len(webhook["attempts"])) == ("delivered", 1)
-        assert len(shop.received) == 1
-    shop.close()

@@ -129,7 +129,8 @@ def test_bodies_and_streams(payment_sandbox: PaymentSandbox, orders: str) -> Non
 
     headers = {**JSON, **urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")}
     events_url = f"{payment_sandbox.base_url}/control/events/"
-    for body in (pieces(), memoryview(raw), raw.decode()):
+    bodies: tuple[Any, ...] = (pieces(), memoryview(raw), raw.decode())
+    for body in bodies:
         answer = payment_sandbox.session.post(orders, data=body, headers=JSON)
         assert answer.status_code == 201, answer.text
     with payment_sandbox.intercept(payment_sandbox.base_url):

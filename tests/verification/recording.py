@@ -141,9 +141,10 @@ def record_har(
     change: Change | None = None,
     play: Callable[[Recorder], None] = play_shop_day,
     session: AlteringSession | None = None,
+    **settings: Any,
 ) -> Path:
     """Write a HAR file of a shop's day; ``change`` alters each entry, and ``session`` each exchange."""
-    with reference_sandbox({"clock": f"frozen@{START.isoformat()}"}) as reference:
+    with reference_sandbox({"clock": f"frozen@{START.isoformat()}", **settings}) as reference:
         reference.service._session = session or reference.service._session
         recorder = Recorder(reference)
         play(recorder)

@@ -45,6 +45,11 @@ OUTCOMES = [
     ("a customer with null values", "SET-15"),
     ("a customer with additional keys", "SET-16"),
     ("one-click of 1750 cents with {'cvc': '123'}", "FLOW-05"),
+    ("a new QR code with expiration of '2031-05-04T14:00:00+02:00'", "QR-16"),
+    ("a new QR code with size of 2000", "QR-20"),
+    ("an order with a key and a password", "SET-02"),
+    ("a new transaction with transactions[0].capture_mode of 'MANUAL'", "TRQ-06"),
+    ("capture of 1 socks, credit-card authorization, captured by lines, stale ETag", "IFM-02"),
 ]
 VALUES = [
     # a scene, a field of an order or a refund in it, and its rule
@@ -58,6 +63,14 @@ VALUES = [
     ("credit-card authorization, voided by amount", "status", "SET-43"),
     ("visited wallet-web order", "status", "STA-07"),
     ("pay-later-a authorization, voided in part, then captured", "transactions.is_capturable", "SET-27"),
+    ("credit-card given up", "status", "STA-04"),
+    ("recurring", "status", "STA-12"),
+    ("new bank-transfer order", "status", "STA-10"),
+    ("changed return_url", "return_url", "SET-51"),
+    ("credentials", "flags", "SET-26"),
+    ("unknown keys", "transactions.expiration_period", "LIM-12"),
+    ("one-click", "transactions.payment_method_details.first_authorised_transaction_id", "CARD-21"),
+    ("unknown keys", "customer.phone_numbers", "CUS-05"),
 ]
 
 
