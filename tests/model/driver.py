@@ -209,14 +209,25 @@ class Driver:
         body: Json = {"actor": call.actor, "action": call.action}
         if call.method:
             body["payment_method"] = call.method
-        if call.amount is not None:
+        if call.amount is not None and not call.arrives:
             body["amount"] = call.amount
         if call.card:
             body["card"] = call.card
         target = self.order_id(call.order)
         if call.refund is not None:
             target = self.ids.refunds[call.order][call.refund]
-        return self.call("POST", f"/control/orders/{target}/act/", body)
+        if call.arrives:
+            self._plan_credit(call)
+        answer = self.call("POST", f"/control/orders/{target}/act/", body)
+        if call.arrives:
+            self.call("DELETE", "/control/scenario/")
+        return answer
+
+    def _plan_credit(self, call: calls.Act) -> None:
+        credit = {"after": call.arrives} | ({} if call.amount is None else {"amount": call.amount})
+        rule = {"when": {"payment_method": call.method}, "then": {"credit": credit}}
+        answer = self.call("PUT", "/control/scenario/", {"name": "planned-credit", "rules": [rule]})
+        assert answer.is_success, answer.data
 
     def _scan(self, call: calls.Scan) -> ServiceAnswer:
         code = self.ids.codes[call.code] if call.code < len(self.ids.codes) else NOBODY

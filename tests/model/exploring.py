@@ -14,6 +14,7 @@ from tests.model.letters import (
     LINES_AND_CUSTOMER,
     advances_to_deadlines,
     calls_on_order,
+    choose_transfer,
     code_creations,
     creations,
     required_fields,
@@ -127,8 +128,45 @@ def explore_method(
         )
 
 
+def beside_late_transfer(credit: int | None, *calls: Call) -> tuple[Call, ...]:
+    """Return calls on an order a minute before a credit arrives for its expired transfer."""
+    created = Create(AMOUNT, period="P90D", **LINES_AND_CUSTOMER)
+    return created, choose_transfer(0, credit), Advance("P30DT23H59M"), *calls
+
+
 START_STATES: Final[dict[str, tuple[Call, ...]]] = {
     "a QR code of 5 to 15 euros": (code_creations()[2],),
+    "a late transfer beside an open attempt": beside_late_transfer(
+        None,
+        Act(0, "customer", "choose", method="wallet-web"),
+    ),
+    "too little money of a late transfer beside another payment": beside_late_transfer(
+        AMOUNT // 2,
+        Act(0, "customer", "choose", method=CARD),
+        Advance("PT1M"),
+        Act(0, "customer", "pay"),
+    ),
+    "too much money of a late transfer beside an authorization": beside_late_transfer(
+        AMOUNT + 500,
+        Act(0, "customer", "choose", method="pay-later-a"),
+        Act(0, "customer", "pay"),
+    ),
+    "a late transfer beside a partly captured invoice": beside_late_transfer(
+        None,
+        Act(0, "customer", "choose", method="invoice-later-b"),
+        Capture(0, 1, amount=300),
+    ),
+    "half of the money of a late transfer beside a partly captured authorization": beside_late_transfer(
+        AMOUNT // 2,
+        Act(0, "customer", "choose", method="pay-later-a"),
+        Act(0, "customer", "pay"),
+        Capture(0, 1, amount=600),
+    ),
+    "a payment with two of three socks refunded": (
+        Create(AMOUNT, "wallet-web", lines=LINES),
+        Act(0, "customer", "pay"),
+        CreateRefund(0, lines=(("socks", 2),)),
+    ),
     "a half-paid transfer": (
         Create(AMOUNT, "bank-transfer"),
         Act(0, "bank", "credit", amount=500),

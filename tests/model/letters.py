@@ -35,6 +35,11 @@ def required_fields(method: str) -> Json:
     return fields | ({"customer": "test-order"} if "customer" in facts else {})
 
 
+def choose_transfer(number: int, credit: int | None) -> Act:
+    """Return the choice of a transfer on the hosted page, whose money arrives a day after the transfer expires."""
+    return Act(number, "customer", "choose", method="bank-transfer", amount=credit, arrives="P31D")
+
+
 def creations(method: str) -> list[Create]:
     """List all kinds of create calls with a method, including invalid calls; '' means the hosted page."""
     if not method:
@@ -142,7 +147,7 @@ def refund_calls(order: Order, number: int) -> Iterator[Call]:
         yield from (CreateRefund(number, amount=amount) for amount in amounts_around(order.refundable))
         if order.lines:
             yield from (CreateRefund(number, lines=((line.id, 1),)) for line in order.lines)
-            yield CreateRefund(number, lines=(("socks", 4),))
+            yield from (CreateRefund(number, lines=(("socks", quantity),)) for quantity in (2, 4))
         if order.refundable >= 66605:
             yield CreateRefund(number, amount=66605)
 

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 FOLDER: Final = Path(__file__).parent
 PACKAGE: Final = Path("sandbox/payment_sandbox")
 BREAKAGES: Final = FOLDER.parent / "model" / "breakages.patch"
-HEAD: Final = re.compile(r"\[([A-Z]+-\d+)\](?: none: (.+)| (untried)| from ([^:]+): (.+))?")
+HEAD: Final = re.compile(r"\[([A-Z]+-?\d+)\](?: none: (.+)| (untried)| from ([^:]+): (.+))?")
 
 
 class PatchRefused(ValueError):

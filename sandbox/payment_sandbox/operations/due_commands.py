@@ -84,11 +84,11 @@ class AttemptExpiry:
         return _has_ended(epoch, command)
 
     def run(self, edit: Edit, command: ExpireAttempt) -> None:
-        """Expire the attempt, and its order if the customer cannot try again."""
+        """Expire the attempt, the only open one, and its order if the customer cannot try again."""
         order = edit.order(command.order_id)
         attempt = _attempt_of(order, command)
         edit.move_transaction(attempt, Trigger.EXPIRE)
-        if not order.is_hosted or (attempt is order.last_transaction and has_page_expired(order, edit.now)):
+        if not order.is_hosted or has_page_expired(order, edit.now):
             edit.move_order(order, Trigger.EXPIRE)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.lines import OrderLine, Quantities
-from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, Trigger
+from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
 
@@ -129,8 +129,15 @@ class Order:
 
     @property
     def received_cents(self) -> Cents:
-        """The money received through all attempts, before refunds (A45)."""
-        return sum(transaction.captured_cents for transaction in self.transactions)
+        """The money received through all attempts, before refunds (A45).
+
+        Part of a transfer counts once the order has ended; until then, the remainder may arrive.
+        """
+        captured = sum(transaction.captured_cents for transaction in self.transactions)
+        if self.status == OrderStatus.EXPIRED or not self.is_final:
+            return captured
+        parts = [t.credited_cents for t in self.transactions if t.status != TransactionStatus.COMPLETED]
+        return captured + sum(parts)
 
     @property
     def captured_cents(self) -> Cents:

@@ -79,6 +79,7 @@ ORDER_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingProxyTy
             Trigger.EXPIRE: _O.EXPIRED,
         },
         _O.ACCEPTED: {
+            Trigger.PAY: _O.COMPLETED,  # a late bank transfer
             Trigger.FINISH: _O.COMPLETED,
             Trigger.CANCEL: _O.CANCELLED,
             Trigger.LAPSE: _O.EXPIRED,

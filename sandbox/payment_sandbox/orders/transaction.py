@@ -55,15 +55,9 @@ class Transaction:
 
     @property
     def captured_cents(self) -> Cents:
-        """The captured amount, or the whole amount of a completed sale.
-
-        A transfer keeps all received money, even an overpayment, and even if it was cancelled because
-        another attempt paid the order (A45).
-        """
+        """The captured amount, or the whole amount of a completed sale; an overpayment counts (A45)."""
         if self.authorization is not None:
             return self.authorization.captured_cents
-        if self.status == TransactionStatus.CANCELLED:
-            return self.credited_cents
         if self.status == TransactionStatus.COMPLETED:
             return max(self.amount_cents, self.credited_cents)
         return 0

@@ -154,6 +154,7 @@ class Act:
     amount: int | None = None
     card: str = ""
     refund: int | None = None
+    arrives: str = ""  # the period after which the money of a chosen transfer arrives
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def supersede(attempt: Attempt) -> Attempt:
         return replace(
             attempt,
             authorization=authorization,
-            status=attempt.status if authorization.captured else "cancelled",
+            status="completed" if authorization.captured else "cancelled",
         )
     return replace(attempt, status="cancelled", due=None) if attempt.is_open else attempt
 
@@ -95,7 +95,26 @@ def pay(shop: Shop, number: int, index: int) -> Shop:
     if attempt.flow.startswith("first "):
         card = StoredCard(number, attempt.flow[6:], attempt.amount, add_period(shop.now, SERIES_PERIOD))
         shop = replace(shop, cards=(*shop.cards, card))
+    if shop.orders[number].status == "cancelled":  # only an expired order is completed late (A29)
+        status = "cancelled"
     return change(shop, number, replace(order, status=status, has_acted=True))
+
+
+def add_money(shop: Shop, number: int, index: int, cents: int) -> Shop:
+    """Add received money to an attempt, which keeps it whatever happened to the order (A45)."""
+    order, attempt = shop.orders[number], shop.orders[number].attempts[index]
+    received = replace(attempt, received=attempt.received + cents)
+    return change(shop, number, replace(with_attempt(order, index, received), has_acted=True))
+
+
+def receive_credit(shop: Shop, number: int, index: int) -> Shop:
+    """Receive a planned credit; the full amount completes the attempt, even late (A29, A45, SET-63)."""
+    order, attempt = shop.orders[number], shop.orders[number].attempts[index]
+    cents = attempt.amount - attempt.received if attempt.credit is None else attempt.credit
+    planned = with_attempt(order, index, replace(attempt, arrives=None, credit=None))
+    added = add_money(change(shop, number, planned), number, index, cents)
+    is_full = attempt.received + cents >= attempt.amount
+    return pay(added, number, index) if is_full else added
 
 
 def set_authorization(shop: Shop, number: int, index: int, authorization: Authorization) -> Shop:
@@ -205,6 +224,8 @@ def _due_attempt(order: Order, number: int, index: int, attempt: Attempt) -> Due
 def _due_order_events(order: Order, number: int) -> list[DueEvent]:
     due = _due_webhooks(number, order.webhooks, None)
     for index, attempt in enumerate(order.attempts):
+        if attempt.arrives is not None and attempt.status in {"pending", "expired"}:
+            due.append((attempt.arrives, partial(receive_credit, number=number, index=index)))
         end = _due_attempt(order, number, index, attempt)
         due += [end] if end is not None else []
     for index, refund in enumerate(order.refunds):

@@ -115,6 +115,8 @@ def choose_method(shop: Shop, call: Act) -> Outcomes:
     visited = changes.visit(shop, call.order)
     attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
     attempt, _ = begin_attempt(shop, order, new_attempt(shop, order, Create(order.amount, call.method)))
+    if call.arrives and shop.mode == "live":
+        attempt = replace(attempt, arrives=add_period(shop.now, call.arrives), credit=call.amount)
 
     def add_attempt(attempt: Attempt) -> Shop:
         return changes.change(
@@ -131,7 +133,10 @@ def choose_method(shop: Shop, call: Act) -> Outcomes:
 
 
 def credit_transfer(shop: Shop, call: Act) -> Outcomes:
-    """Credit a bank transfer (SEPA-04, SET-62, SET-63, A29, A45)."""
+    """Credit a bank transfer (SEPA-04, SET-62, SET-63, A29, A45).
+
+    Unspecified: whether an act can credit an earlier attempt than the newest.
+    """
     order = shop.orders[call.order]
     indexes = [index for index, attempt in enumerate(order.attempts) if attempt.facts.is_transfer]
     if not indexes:
@@ -140,7 +145,8 @@ def credit_transfer(shop: Shop, call: Act) -> Outcomes:
     if shop.mode == "test":
         return refuse(shop, NOT_COMPLETABLE, *([] if attempt.is_open else [ACTION_IMPOSSIBLE]))
     amount = max(attempt.amount - attempt.received, 0) if call.amount is None else call.amount
-    return add_credit(shop, call.order, indexes[-1], amount)
+    refusal = refuse(shop, ACTION_IMPOSSIBLE) if attempt is not order.attempts[-1] else ()
+    return (*add_credit(shop, call.order, indexes[-1], amount), *refusal)
 
 
 def add_credit(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
@@ -149,11 +155,9 @@ def add_credit(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
     Unspecified: whether a bank can credit a paid or cancelled order.
     """
     order, attempt = shop.orders[number], shop.orders[number].attempts[index]
-    received = replace(attempt, received=attempt.received + cents)
-    added = changes.change(
-        shop, number, replace(changes.with_attempt(order, index, received), has_acted=True)
-    )
-    done = [added if received.received < attempt.amount else changes.pay(added, number, index)]
+    added = changes.add_money(shop, number, index, cents)
+    is_full = attempt.received + cents >= attempt.amount
+    done = [changes.pay(added, number, index) if is_full else added]
     is_unpaid = order.status in {"new", "processing", "expired"} and attempt.status in {"pending", "expired"}
     if attempt.status == "completed":
         done = [added if cents else shop]

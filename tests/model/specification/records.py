@@ -141,6 +141,8 @@ class Attempt:
     received: int = 0  # the money from a sale or a transfer
     screening: str = ""  # the pending result of a slow screening
     due: datetime | None = None  # the time of the screening result or the settlement
+    arrives: datetime | None = None  # the time of a transfer's planned credit
+    credit: int | None = None  # its amount; None means the amount that is missing then
 
     @property
     def facts(self) -> Method:
@@ -208,8 +210,9 @@ class Order:
 
     @property
     def is_invoice(self) -> bool:
-        """Whether the order uses the invoice method."""
-        return any(attempt.facts.is_invoice for attempt in self.attempts)
+        """Whether the newest attempt that was paid, if any, or the newest attempt uses the invoice method."""
+        paid = [a for a in self.attempts if (a.captured if a.authorization else a.status == "completed")]
+        return any(attempt.facts.is_invoice for attempt in (paid or self.attempts)[-1:])
 
     @property
     def is_hosted(self) -> bool:
@@ -237,11 +240,21 @@ class Order:
 
     @property
     def refundable(self) -> int:
-        """The amount paid, less earlier refunds (SET-49); a partial transfer does not count as paid."""
-        is_paid = any(attempt.authorization or attempt.status == "completed" for attempt in self.attempts)
-        return self.captured * is_paid - sum(
-            refund.amount for refund in self.refunds if refund.status != "error"
-        )
+        """The amount paid, less earlier refunds (SET-49).
+
+        Part of a transfer counts only once the order has ended, because its remainder may still arrive
+        (A29, A45).
+        """
+        parts = sum(attempt.received for attempt in self.attempts if attempt.status != "completed")
+        is_over = self.status in {"completed", "cancelled"} and not self.is_reserved
+        paid = self.captured if is_over else self.captured - parts
+        return paid - sum(refund.amount for refund in self.refunds if refund.status != "error")
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether money is still authorized."""
+        authorizations = [attempt.authorization for attempt in self.attempts]
+        return any(each is not None and each.remaining and not each.is_expired for each in authorizations)
 
 
 class StoredCard(NamedTuple):

@@ -95,8 +95,10 @@ def read_card(attempt: Attempt) -> Json:
 
 
 def amount_details(order: Order) -> Json:
-    """Return ``amount_details`` if a single attempt has paid (ADET-01, A45)."""
+    """Return ``amount_details``, which count the amount once if several attempts have paid (ADET-01, A45)."""
     paying = [a for a in order.attempts if a.authorization or a.received]
+    if len(paying) > 1 and all(a.authorization or a.status == "completed" for a in paying):
+        return {"amount_details": {"original": order.amount, "captured": min(order.captured, order.amount)}}
     for attempt in paying if len(paying) == 1 else ():
         authorization = attempt.authorization
         if authorization is not None:
@@ -110,11 +112,12 @@ def amount_details(order: Order) -> Json:
 
 
 def line_details(order: Order) -> Json:
-    """Return ``order_line_details`` of an authorization: quantities by line and status (LDET-01 to LDET-04).
+    """Return ``order_line_details`` of the only payment, an authorization (LDET-01 to LDET-04).
 
     Numbers are strings, and entries of quantity 0 are omitted (contract).
     """
-    authorization = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
+    paying = [attempt for attempt in order.attempts if attempt.authorization or attempt.received]
+    authorization = paying[0].authorization if len(paying) == 1 else None
     if authorization is None or not are_lines_decided(order, authorization):
         return {}
     entries = [
