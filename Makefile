@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest lint check fmt docs bench attack mutants rehearse screenshots dist lock
+.PHONY: help run test prove lowest lint check fmt docs bench attack mutants screenshots dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -79,9 +79,6 @@ bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measu
 
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k shares"
 	ATTACK=full $(BIN)/pytest tests/attack -m prove -s -p no:randomly $(ARGS)
-
-rehearse: .venv/develop.stamp  ## Search a shop for seeded bugs by rehearsals, and right shops for false alarms
-	$(BIN)/python -m tests.rehearsal.searching
 
 docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files
 	$(BIN)/python -m tests.documentation

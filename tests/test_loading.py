@@ -31,9 +31,9 @@ def test_the_type_checker_reads_the_modules_that_are_loaded_lazily() -> None:
     assert len(lazy) > 20
 
 
-def problems_of_first_uses(what: str) -> list[str]:
+def problems_of_first_uses(seed: int) -> list[str]:
     """Return the problems of eight threads in a fresh process."""
-    program = [sys.executable, "-m", first_uses.__name__, what]
+    program = [sys.executable, "-m", first_uses.__name__, str(seed)]
     completed = run_program(program, Path(__file__).parents[1], 240)
     assert completed.returncode == 0, completed.stderr
     problems: list[str] = json.loads(completed.stdout)
@@ -44,13 +44,7 @@ def problems_of_first_uses(what: str) -> list[str]:
 def test_eight_threads_can_load_all_lazy_modules_in_any_order(seed: int) -> None:
     """Eight threads can load all lazy modules, each thread in a different order."""
     assert len(loadable_names()) > 20
-    assert problems_of_first_uses(str(seed)) == []
-
-
-@pytest.mark.prove
-def test_eight_threads_can_load_any_lazy_module_first() -> None:
-    """Eight threads can load the same lazy module first."""
-    assert problems_of_first_uses("alone") == []
+    assert problems_of_first_uses(seed) == []
 
 
 WITHOUT_LOCK = """

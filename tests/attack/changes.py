@@ -95,15 +95,3 @@ CHANGES: Final[tuple[Callable[[Any, Any, random.Random, Any], None], ...]] = (
     _exchange,
     _repeat,
 )
-
-
-def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """Yield the differences between two documents."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in {**before, **after}:
-            yield from differences(before.get(key, "(none)"), after.get(key, "(none)"), f"{path}.{key}")
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from differences(one, other, f"{path}[{index}]")
-    elif before != after:
-        yield f"{path}: {str(before)[:100]} -> {str(after)[:100]}"

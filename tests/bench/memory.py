@@ -9,17 +9,12 @@ from typing import Any
 from werkzeug.test import Client
 
 from tests.bench import report
-from tests.bench.bodies import ORDER
+from tests.bench.bodies import ORDER, ORDER_WITH_LINE
 from tests.support.servers import make_server
 
 ORDERS = 100_000
 MEASURED = 10_000
 JOURNAL_FULL = 11_000
-ORDER_WITH_LINE = {
-    **ORDER,
-    "customer": {"email_address": "jan@example.com", "country": "NL", "locale": "nl"},
-    "order_lines": [{"merchant_order_line_id": "line-1", "name": "Socks", "amount": 1295, "quantity": 1}],
-}
 
 
 def creations(count: int) -> list[float]:

@@ -7,31 +7,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import perf_counter
 
 from tests.bench import report
+from tests.bench.bodies import ORDER_WITH_LINE
 from tests.bench.load import http_request, per_second
+from tests.bench.startup import connect
 from tests.support.ports import free_port
 
 ROUNDS = 5
 READS = 4000
 CREATIONS = 500  # on both sides; localstripe gets slower with each, as it writes its whole state
-START_SECONDS = 30
 BASIC = "Authorization: Basic c2FuZGJveC1rZXk6"
 JSON = "Content-Type: application/json"
 BEARER = "Authorization: Bearer sk_test_123"
 FORM = "Content-Type: application/x-www-form-urlencoded"
-ORDER = json.dumps(
-    {
-        "currency": "EUR",
-        "amount": 1295,
-        "description": "Two pairs of socks",
-        "customer": {"email_address": "jan@example.com", "country": "NL", "locale": "nl"},
-        "order_lines": [{"merchant_order_line_id": "line-1", "name": "Socks", "amount": 1295, "quantity": 1}],
-        "transactions": [{"payment_method": "credit-card"}],
-    }
-).encode()
-CREATE = http_request("POST", "/v1/orders/", ORDER, BASIC, JSON)
+CREATE = http_request("POST", "/v1/orders/", json.dumps(ORDER_WITH_LINE).encode(), BASIC, JSON)
 CREATE_CUSTOMER = http_request("POST", "/v1/customers", b"email=jan@example.com&name=Jan", BEARER, FORM)
 
 
@@ -45,20 +35,10 @@ def run_server(*command: str) -> Iterator[int]:
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            deadline = perf_counter() + START_SECONDS
-            while not _answers(port):
-                assert perf_counter() < deadline, f"{command[0]} does not answer"
+            connect(port, process).close()
             yield port
         finally:
             process.terminate()
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

@@ -29,7 +29,7 @@ def seconds_to_response(cache: str) -> float:
         stdout=subprocess.DEVNULL,
         env=environment(cache),
     ) as server:
-        connection = _connect(port)
+        connection = connect(port, server)
         connection.sendall(b"GET /health/ HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
         elapsed = perf_counter() - started
@@ -38,12 +38,13 @@ def seconds_to_response(cache: str) -> float:
     return elapsed
 
 
-def _connect(port: int) -> socket.socket:
+def connect(port: int, server: subprocess.Popen[bytes]) -> socket.socket:
+    """Connect as soon as the server listens."""
     while True:
         try:
             return socket.create_connection(("127.0.0.1", port))
         except ConnectionRefusedError:
-            continue
+            assert server.poll() is None, "the server has ended"
 
 
 def main() -> None:

@@ -93,19 +93,6 @@ def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tup
     expect(watching.locator("#picture")).to_contain_text("delayed capture")
 
 
-def test_the_picture_agrees_with_the_timeline(watched: Sandbox, page: Page) -> None:
-    """The picture has the same entries as the timeline, in the same order, with calls in words."""
-    order = watched.pay(watched.place(card()))
-    watched.settle()
-    page.goto(view_url(watched, f"orders/{order['id']}/"))
-    timeline = watched.get("/control/timeline/", params={"order_id": order["id"]}).json()["items"]
-    rows = page.locator("#picture .row:not(.missing)")
-    expect(rows).to_have_count(len(timeline))
-    for number, item in enumerate(timeline):
-        words = {"request": "creates the order · €10.00"}.get(item["kind"], item["label"])
-        expect(rows.nth(number)).to_contain_text(words)
-
-
 def test_a_click_opens_headers_and_bodies(watched: Sandbox, page: Page) -> None:
     """Enter on a call opens a dialog with headers and bodies, and Escape closes it."""
     order = watched.place(card(), merchant_order_id="shop-7")
@@ -117,15 +104,3 @@ def test_a_click_opens_headers_and_bodies(watched: Sandbox, page: Page) -> None:
     expect(dialog).to_contain_text('"merchant_order_id": "shop-7"')
     page.keyboard.press("Escape")
     expect(dialog).not_to_be_visible()
-
-
-def test_a_newcomer_pays_within_few_clicks(watched: Sandbox, page: Page) -> None:
-    """A test order is paid with four clicks: test order, payment page, method, pay."""
-    page.goto(view_url(watched, "orders/"))
-    by_id(page, "create-test-order").click()
-    with page.expect_popup() as popup:
-        by_id(page, "open-page").click()
-    paying = popup.value
-    by_id(paying, "method-credit-card").click()
-    by_id(paying, "pay").click()
-    expect(page.locator("#facts")).to_contain_text("completed")

@@ -3,6 +3,7 @@
 from playwright.sync_api import Page, ViewportSize, expect
 
 from payment_sandbox.orders.amounts import euros
+from tests.browser.test_dashboard import view_url
 from tests.operations.test_judge import WRONG, begin, told
 from tests.support.browser import by_id
 from tests.support.driver import Sandbox
@@ -16,11 +17,6 @@ def orders(sandbox: Sandbox) -> list[str]:
     """Return the ids of all orders except refunds."""
     items = sandbox.get("/control/orders/?limit=100").json()["items"]
     return [item["id"] for item in items if not item.get("related_order_id")]
-
-
-def open_order(page: Page, sandbox: Sandbox, order_id: str) -> None:
-    """Open the page of an order."""
-    page.goto(f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/orders/{order_id}/")
 
 
 def test_a_mistake_is_in_the_first_screen(told: Sandbox, shop: Shop, page: Page) -> None:
@@ -39,6 +35,6 @@ def test_a_mistake_is_in_the_first_screen(told: Sandbox, shop: Shop, page: Page)
 
 
 def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool:
-    open_order(page, sandbox, order_id)
+    page.goto(view_url(sandbox, f"orders/{order_id}/"))
     verdict = by_id(page, "verdict")
     return bool(verdict.count()) and problem.lower() in verdict.first.inner_text().lower()

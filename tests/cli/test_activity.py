@@ -13,7 +13,7 @@ import requests
 
 from payment_sandbox.cli.activity import Activity, LineFormatter, format_json, text_formatter
 from payment_sandbox.serving.server import Server
-from tests.cli.conftest import PrintedLines, printing
+from tests.cli.conftest import TIME, PrintedLines, printing
 from tests.cli.test_serve import url_in
 from tests.support.commands import Serve
 from tests.support.driver import Sandbox, card
@@ -119,14 +119,6 @@ def test_a_wrong_control_token_is_printed(printed: PrintedLines) -> None:
         printed.wait_for("GET /control/projects/  401")
 
 
-def test_other_projects_are_named(printing_server: Server, printed: PrintedLines) -> None:
-    """A line of another project starts with its name or the beginning of its id."""
-    named = Sandbox(printing_server, name="Sock shop")
-    named.create(card())
-    (line,) = printed.wait_for("[Sock shop]")
-    assert line.startswith("[Sock shop] POST /v1/orders/  201")
-
-
 def test_lines_for_programs(printed: PrintedLines) -> None:
     """Each JSON line contains the fields and the message; it is valid whatever is masked."""
     with printing(printed, format_json) as server:
@@ -208,7 +200,7 @@ def test_events_that_were_dropped_are_counted(printing_server: Server, printed: 
 
     def slow(data: bytes) -> int:
         read.set()
-        released.wait(10)
+        released.wait(60)
         return printed.write(data)
 
     activity = Activity(text_formatter(is_coloured=False), write=slow)
@@ -224,30 +216,16 @@ def test_events_that_were_dropped_are_counted(printing_server: Server, printed: 
     activity.stop()
 
 
-def test_the_thread_ends_with_the_server(printed: PrintedLines) -> None:
-    """The thread prints the remaining lines before it ends."""
-    activity = Activity(text_formatter(is_coloured=False), write=printed.write)
-    activity.start()
-    activity.on_refused("GET", "/v1/", 401, "why")
-    activity.stop()
-    assert printed.text.endswith("GET /v1/  401  why\n")
-    assert not activity._thread.is_alive()
-
-
-def batching_activity(printed: PrintedLines, calls: list[bytes]) -> Activity:
-    """Return an activity that writes its lines when it stops."""
+def test_collected_lines_are_written_with_one_call(printed: PrintedLines) -> None:
+    """Lines with the names of several projects are written together when the server stops, and the thread ends."""
+    calls: list[bytes] = []
 
     def write(data: bytes) -> int:
         calls.append(data)
         return printed.write(data)
 
-    return Activity(text_formatter(is_coloured=False), write=write, batch_seconds=60)
-
-
-def test_collected_lines_are_written_with_one_call(printed: PrintedLines) -> None:
-    """Lines of several projects are written together, also when the server stops at once."""
-    calls: list[bytes] = []
-    with batching_activity(printed, calls) as activity, make_server(observer=activity) as server:
+    collecting = Activity(text_formatter(is_coloured=False), write=write, batch_seconds=600)
+    with collecting as activity, make_server(observer=activity) as server:
         for name in ("Socks", "Shirts", "Hats"):
             sandbox = Sandbox(server, name=name)
             for number in range(5):
@@ -255,9 +233,11 @@ def test_collected_lines_are_written_with_one_call(printed: PrintedLines) -> Non
         requests.get(f"{server.url}/v1/orders/")
         assert calls == []
     assert len(calls) == 1
+    assert not activity._thread.is_alive()
+    lines = [line[TIME:] for line in printed.text.splitlines()]
     for name in ("Socks", "Shirts", "Hats"):
-        lines = [line for line in printed.text.splitlines() if f"[{name}]" in line and "/v1/" in line]
-        assert [line.split("/")[3] for line in lines] == [f"{name}-{number}" for number in range(5)]
+        own = [line for line in lines if line.startswith(f"[{name}] GET /v1/")]
+        assert [line.split("/")[3] for line in own] == [f"{name}-{number}" for number in range(5)]
     assert "refused" in printed.text
 
 
@@ -310,7 +290,7 @@ def test_no_key_is_printed(printing_server: Server, call: Callable[..., Any], pr
 def test_deleted_projects_are_forgotten(printing_server: Server, printed: PrintedLines) -> None:
     """Deleted projects are released even if the output is blocked."""
     released = Event()
-    activity = Activity(text_formatter(is_coloured=False), write=lambda data: released.wait(30) or len(data))
+    activity = Activity(text_formatter(is_coloured=False), write=lambda data: released.wait(60) or len(data))
     activity.start()
     with make_server(observer=activity) as server:
         projects = []

@@ -36,12 +36,6 @@ def pay_order(url: str, key: str = "sandbox-key") -> str:
     return order_id
 
 
-def test_one_option_sets_the_webhook_address(serve: Serve, shop: Shop) -> None:
-    """The option sets the address of the first project."""
-    facts = start_serve(serve, "--webhook-url", shop.url)
-    assert pay_order(facts["url"]) in shop.orders()
-
-
 @pytest.mark.rule("CTL-04")
 def test_several_shops_from_a_file(serve: Serve, shop: Shop, tmp_path: Path) -> None:
     """Each project has its own address, scenario, settings and clock; the first project exists, too."""

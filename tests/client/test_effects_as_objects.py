@@ -61,23 +61,6 @@ def test_effects_are_accepted_as_objects(
     assert scenario == client.scenario({"name": "mine", kind: [{"then": document}]})
 
 
-def test_an_effect_applies_to_a_shop(payment_sandbox: PaymentSandbox) -> None:
-    """An effect object in a scenario applies: each webhook arrives twice."""
-    arrived = []
-
-    def shop(environ: Any, start_response: Any) -> list[bytes]:
-        arrived.append(environ["PATH_INFO"])
-        start_response("204 No Content", [])
-        return []
-
-    payment_sandbox.deliver_to(shop)
-    payment_sandbox.scenario({"name": "mine", "webhooks": [Duplicate(2)]})
-    body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-    url = f"{payment_sandbox.base_url}/v1/orders/"
-    payment_sandbox.act(payment_sandbox.session.post(url, json=body).json()["id"])
-    assert len(arrived) == 4
-
-
 @pytest.mark.payment_scenario({"name": "mine", "webhooks": [Drop()]})
 def test_a_marker_accepts_effects(payment_sandbox: PaymentSandbox) -> None:
     """The marker accepts effect objects in its scenario."""

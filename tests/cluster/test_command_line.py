@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from payment_sandbox.ui.docs.library import read_source
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
-from tests.support.commands import started
+from tests.support.commands import run, started
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
@@ -84,8 +84,7 @@ def _children(parent: int) -> list[str]:
 @pytest.mark.parametrize("state", [[], ["--state", "file.db"]])
 def test_workers_need_a_database(state: list[str]) -> None:
     """``--workers`` without a database is refused with a hint."""
-    command = [sys.executable, "-m", "payment_sandbox", "serve", "--workers", "2", *state]
-    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    completed = run("serve", "--workers", "2", *state)
     assert completed.returncode == 2
     assert "add --state postgresql://" in completed.stderr
 

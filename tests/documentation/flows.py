@@ -1,7 +1,6 @@
 """The flows in the documentation, played in memory and drawn like the orders of the dashboard."""
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
 WEBHOOK_URL: Final = "https://shop.example/webhook"
 CUSTOMER: Final = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com"}
-
-
-FlowSteps = Generator[dict[str, Any], dict[str, Any], None]
-"""The steps of a flow: a generator that yields the order to draw, and receives the order back."""
 
 
 class SimulatedShop(Services):
@@ -53,7 +48,7 @@ class SimulatedShop(Services):
 
 
 class Flow:
-    """The participants of a flow: a shop, its customers, and their banks."""
+    """The participants of a flow: a shop, its customers, and their banks; ``order`` is the newest order."""
 
     def __init__(self, **settings: Any) -> None:
         start = ClockStart.parse(START_TIME).at
@@ -63,129 +58,109 @@ class Flow:
         registry = made_registry(1, START_TIME, SimulatedShop(real, self._read))
         self.project, api_key = registry.create({"webhook_url": WEBHOOK_URL, **settings})
         self.shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
+        self.order: dict[str, Any] = {}
 
-    def order(self, method: str | None = None, **fields: Any) -> dict[str, Any]:
-        """Create an order."""
-        details = fields.pop("details", None)
+    def play(self, step: str, **body: Any) -> None:
+        """Play a step: a period, an action such as ``customer pay``, or a call of the shop such as ``refunds``."""
+        if step.startswith("P"):
+            self.shop.call("POST", "/control/clock/advance/", {"by": step})
+        elif " " in step:
+            actor, _, action = step.partition(" ")
+            path = f"/control/orders/{self.order['id']}/act/"
+            self.shop.call("POST", path, {"actor": actor, "action": action, **body})
+        elif step == "refunds":
+            self.shop.call("POST", f"/v1/orders/{self.order['id']}/refunds/", body)
+        else:
+            transaction = f"/v1/orders/{self.order['id']}/transactions/{self.order['transactions'][0]['id']}"
+            self.shop.call("POST", f"{transaction}/{step}/", body)
+
+    def create(self, method: str | None = None, **fields: Any) -> None:
+        """Create an order, with an attempt that has the fields of ``attempt``."""
         attempt = {"payment_method": method, **fields.pop("attempt", {})}
-        if details is not None:
-            attempt["payment_method_details"] = details
         body = {"currency": "EUR", "amount": 1295, **fields}
-        if method is not None:
-            body["transactions"] = [attempt]
-        created: dict[str, Any] = self.shop.call("POST", "/v1/orders/", body)
-        return created
-
-    def act(self, order: Mapping[str, Any], step: str, **details: Any) -> None:
-        """Perform an action, such as ``customer pay``."""
-        actor, _, action = step.partition(" ")
-        self.shop.call(
-            "POST", f"/control/orders/{order['id']}/act/", {"actor": actor, "action": action, **details}
+        self.order = self.shop.call(
+            "POST", "/v1/orders/", {**body, "transactions": [attempt]} if method else body
         )
 
-    def advance(self, by: str) -> None:
-        """Advance the clock."""
-        self.shop.call("POST", "/control/clock/advance/", {"by": by})
+    def begin_series(self) -> None:
+        """Pay the first order of a series, and create the second one a month later."""
+        self.create("credit-card", attempt={"payment_method_details": {"recurring_type": "first"}})
+        self.play("customer pay")
+        read = self.shop.call("GET", f"/v1/orders/{self.order['id']}/")
+        token = read["transactions"][0]["payment_method_details"]["vault_token"]
+        self.play("P1M")
+        details = {"recurring_type": "recurring", "vault_token": token}
+        self.create("credit-card", attempt={"payment_method_details": details})
 
-    def capture_or_void(self, order: Mapping[str, Any], path: str, body: Any) -> None:
-        """Capture or void a part of the order; ``path`` is the call's path, such as ``captures/amount``."""
-        transaction = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
-        self.shop.call("POST", f"{transaction}/{path}/", body)
+    def scan_code(self) -> None:
+        """Create a QR code, and scan it, which creates an order."""
+        code = self.shop.call("POST", "/v1/bankqr/", {"amount": 1295})
+        self.order = self.shop.call("POST", f"/control/bankqr/{code['id']}/scan/", {})
+
+    def fail_webhooks(self) -> None:
+        """Answer the first attempt of the last webhook with an error, and create an order."""
+        rules = [{"when": {"status": "completed", "attempt": 1}, "then": {"answer": 503}}]
+        self.shop.call("PUT", "/control/faults/", {"webhooks": rules})
+        self.create("credit-card")
 
     def _read(self, order_id: str) -> None:
         self.shop.call("GET", f"/v1/orders/{order_id}/")
 
 
-def _hosted_page(flow: Flow) -> FlowSteps:
-    order = yield flow.order(order_lines=LINES)
-    flow.act(order, "customer visit")
-    flow.act(order, "customer choose", payment_method="credit-card")
-    flow.act(order, "customer pay")
-
-
-def _redirect(flow: Flow) -> FlowSteps:
-    order = yield flow.order("bank-redirect-nl", details={"issuer_id": "SBXANL2A"})
-    flow.act(order, "customer visit")
-    flow.advance("PT40S")
-    flow.act(order, "customer pay")
-
-
-def _authorization(flow: Flow) -> FlowSteps:
-    order = yield flow.order("credit-card", attempt={"capture_mode": "manual", "expiration_period": "P7D"})
-    flow.act(order, "customer pay")
-    flow.advance("P2D")
-    flow.capture_or_void(order, "captures/amount", {"amount": 1000})
-    flow.capture_or_void(order, "voids/amount", {"amount": 295})
-
-
-def _recurring(flow: Flow) -> FlowSteps:
-    first = flow.order("credit-card", details={"recurring_type": "first"})
-    flow.act(first, "customer pay")
-    token = flow.shop.call("GET", f"/v1/orders/{first['id']}/")
-    details = token["transactions"][0]["payment_method_details"]
-    flow.advance("P1M")
-    yield flow.order(
-        "credit-card", details={"recurring_type": "recurring", "vault_token": details["vault_token"]}
-    )
-    flow.advance("PT1M")
-
-
-def _pay_later(flow: Flow) -> FlowSteps:
-    order = yield flow.order("pay-later-a", order_lines=LINES, customer=CUSTOMER)
-    flow.act(order, "customer visit")
-    flow.act(order, "customer pay")
-    flow.advance("P1D")
-    flow.capture_or_void(order, "captures", {})
-
-
-def _bank_transfer(flow: Flow) -> FlowSteps:
-    order = yield flow.order("bank-transfer")
-    flow.advance("P2D")
-    flow.act(order, "bank credit")
-
-
-def _bank_qr(flow: Flow) -> FlowSteps:
-    qr_code = flow.shop.call("POST", "/v1/bankqr/", {"amount": 1295})
-    order = yield flow.shop.call("POST", f"/control/bankqr/{qr_code['id']}/scan/", {})
-    flow.act(order, "customer pay")
-
-
-def _refunds(flow: Flow) -> FlowSteps:
-    order = yield flow.order("credit-card")
-    flow.act(order, "customer pay")
-    flow.advance("P3D")
-    flow.shop.call("POST", f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
-    flow.shop.call("POST", f"/v1/orders/{order['id']}/refunds/", {"amount": 5000})
-
-
-def _webhooks(flow: Flow) -> FlowSteps:
-    rules = [{"when": {"status": "completed", "attempt": 1}, "then": {"answer": 503}}]
-    flow.shop.call("PUT", "/control/faults/", {"webhooks": rules})
-    order = yield flow.order("credit-card")
-    flow.act(order, "customer pay")
-    flow.advance("PT2M")
+Step = str | tuple[str, dict[str, Any]]
+"""A step without or with a body."""
 
 
 class Script(NamedTuple):
-    """A flow: its title, its steps, and the mode of its project."""
+    """A flow: its title, what creates its order, its further steps, and the mode of its project."""
 
     title: str
-    steps: Callable[[Flow], FlowSteps]
+    begin: Callable[[Flow], None]
+    steps: Sequence[Step]
     mode: str = "test"
 
 
+def order(method: str | None = None, **fields: Any) -> Callable[[Flow], None]:
+    """Begin a flow with a new order."""
+    return lambda flow: flow.create(method, **fields)
+
+
 FLOWS: Final[Mapping[str, Script]] = {
-    "hosted-page": Script("A customer chooses a method on the hosted page and pays", _hosted_page),
-    "redirect": Script("A customer pays at their bank", _redirect),
-    "authorization-and-capture": Script("A card is authorized, captured in part, and voided", _authorization),
-    "one-click-and-recurring": Script(
-        "The second payment of a series takes place without the customer", _recurring
+    "hosted-page": Script(
+        "A customer chooses a method on the hosted page and pays",
+        order(order_lines=LINES),
+        ("customer visit", ("customer choose", {"payment_method": "credit-card"}), "customer pay"),
     ),
-    "pay-later": Script("The screening passes, the customer authorizes, the shop captures", _pay_later),
-    "bank-transfer": Script("A bank transfer arrives two days later", _bank_transfer, "live"),
-    "bank-qr": Script("A payer scans a QR code and pays", _bank_qr),
-    "refunds": Script("A partial refund, and a refused refund of more than the remaining amount", _refunds),
-    "webhooks": Script("A webhook is answered with an error and retried", _webhooks),
+    "redirect": Script(
+        "A customer pays at their bank",
+        order("bank-redirect-nl", attempt={"payment_method_details": {"issuer_id": "SBXANL2A"}}),
+        ("customer visit", "PT40S", "customer pay"),
+    ),
+    "authorization-and-capture": Script(
+        "A card is authorized, captured in part, and voided",
+        order("credit-card", attempt={"capture_mode": "manual", "expiration_period": "P7D"}),
+        ("customer pay", "P2D", ("captures/amount", {"amount": 1000}), ("voids/amount", {"amount": 295})),
+    ),
+    "one-click-and-recurring": Script(
+        "The second payment of a series takes place without the customer", Flow.begin_series, ("PT1M",)
+    ),
+    "pay-later": Script(
+        "The screening passes, the customer authorizes, the shop captures",
+        order("pay-later-a", order_lines=LINES, customer=CUSTOMER),
+        ("customer visit", "customer pay", "P1D", "captures"),
+    ),
+    "bank-transfer": Script(
+        "A bank transfer arrives two days later", order("bank-transfer"), ("P2D", "bank credit"), "live"
+    ),
+    "bank-qr": Script("A payer scans a QR code and pays", Flow.scan_code, ("customer pay",)),
+    "refunds": Script(
+        "A partial refund, and a refused refund of more than the remaining amount",
+        order("credit-card"),
+        ("customer pay", "P3D", ("refunds", {"amount": 500}), ("refunds", {"amount": 5000})),
+    ),
+    "webhooks": Script(
+        "A webhook is answered with an error and retried", Flow.fail_webhooks, ("customer pay", "PT2M")
+    ),
 }
 
 
@@ -193,9 +168,9 @@ def draw_flow(name: str) -> str:
     """Draw a flow as an SVG file."""
     script = FLOWS[name]
     flow = Flow(mode=script.mode)
-    steps = script.steps(flow)
-    order = next(steps)
-    with suppress(StopIteration):
-        steps.send(order)
-    drawing = draw_sequence(history(flow.project.epoch, order["id"]))
+    script.begin(flow)
+    for step in script.steps:
+        name, body = (step, {}) if isinstance(step, str) else step
+        flow.play(name, **body)
+    drawing = draw_sequence(history(flow.project.epoch, flow.order["id"]))
     return svg(drawing, title=script.title, is_file=True)

@@ -4,7 +4,6 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from functools import cache
 from inspect import cleandoc, getdoc
 from typing import Any, Final
@@ -349,6 +348,8 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
 PROPERTY_DECORATORS: Final = ("property", "cached_property")
 LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)
 MODULE_OF_CLASS = re.compile(r"\b[a-z]\w*\.(?=[A-Z])")
+ANNOTATED: Final = re.compile(r"Annotated\[(?P<kind>[^,]+), (?:OneOf\([^)]*\), )?(?:'(?P<note>[^']*)'|\w+)\]")
+CLASS_VARIABLE: Final = re.compile(r"^ClassVar\[(.*)\]$")
 CONSTANT_NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
 RAISES: Final = "Raises:"
 AWAITED_METHOD: Final = re.compile(r"(?P<name>\w+) = to_coroutine\((?P<owner>\w+)\.(?P=name), .*\)")
@@ -422,32 +423,13 @@ def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     for statement, after in zip(body, [*body[1:], ast.Pass()], strict=True):
         text, target = _docstring_text(after), _public_target(statement)
         if isinstance(statement, ast.AnnAssign) and isinstance(target, ast.Name):
-            kind, note = _split_annotated(statement.annotation)
-            yield f".{target.id}: {_type_text(kind)}", text or note
+            kind, notes = CLASS_VARIABLE.sub(r"\1", ast.unparse(statement.annotation)), list[str]()
+            while match := ANNOTATED.search(kind):
+                kind = kind.replace(match[0], match["kind"])
+                notes += filter(None, [match["note"]])
+            yield f".{target.id}: {kind}", text or " ".join(notes)
         elif text and isinstance(target, ast.Attribute):
             yield f".{target.attr}", text
-
-
-class _AnnotatedStripper(ast.NodeTransformer):
-    """Strips ``Annotated`` from type hints, and collects the descriptions in it."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """Replace ``Annotated`` with its type."""
-        if ast.unparse(node.value) != "Annotated" or not isinstance(node.slice, ast.Tuple):
-            return self.generic_visit(node)
-        kind, *notes = node.slice.elts
-        self.texts += [str(note.value) for note in notes if isinstance(note, ast.Constant)]
-        return self.visit(kind)  # type: ignore[no-any-return]
-
-
-def _split_annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
-    """Return a type hint without ``Annotated``, and the descriptions that it contained."""
-    notes = _AnnotatedStripper()
-    kind: ast.expr = notes.visit(deepcopy(annotation))  # the cached syntax tree stays unchanged
-    return kind, " ".join(notes.texts)
 
 
 def _public_target(statement: ast.stmt) -> ast.expr | None:
@@ -459,11 +441,6 @@ def _public_target(statement: ast.stmt) -> ast.expr | None:
         return None
     name = target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
     return None if name.startswith("_") else target
-
-
-def _type_text(annotation: ast.expr) -> str:
-    kind = ast.unparse(annotation)
-    return kind.removeprefix("ClassVar[").removesuffix("]") if kind.startswith("ClassVar[") else kind
 
 
 def _docstring_text(statement: ast.stmt) -> str:
@@ -484,21 +461,10 @@ def _describe_method(method: Function, constants: Mapping[str, str]) -> str:
 
 
 def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str:
-    arguments = method.args
-    arguments = ast.arguments(
-        posonlyargs=[arg for arg in arguments.posonlyargs if arg.arg != "self"],
-        args=[arg for arg in arguments.args if arg.arg != "self"],
-        vararg=arguments.vararg,
-        kwonlyargs=arguments.kwonlyargs,
-        kw_defaults=arguments.kw_defaults,
-        kwarg=arguments.kwarg,
-        defaults=arguments.defaults,
-    )
+    arguments = re.sub(r"^self(, /)?(, |$)", "", ast.unparse(method.args))
     returned = ast.unparse(method.returns).strip("'\"") if method.returns is not None else "None"
     return_type = MODULE_OF_CLASS.sub("", returned)
-    shown = CONSTANT_NAME.sub(
-        lambda node: constants.get(node[0], node[0]), f"{name}({ast.unparse(arguments)})"
-    )
+    shown = CONSTANT_NAME.sub(lambda node: constants.get(node[0], node[0]), f"{name}({arguments})")
     shown = shown.replace("'", '"')
     return shown if return_type == "None" else f"{shown} -> {return_type}"
 

@@ -1,7 +1,6 @@
 """The page about other languages shows the projects that are tested here; clients are generated."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -79,29 +78,10 @@ def test_the_pages_show_their_projects() -> None:
     assert folders == set(SUITES)
 
 
-MISTAKES = {
-    # the shop's file, and an edit after which the shop expects another status of a paid order
-    "node": ("shop.mjs", '"completed"', '"paid"'),
-    "php": ("Shop.php", "'completed'", "'paid'"),
-    "java": ("ShopTest.java", '"completed"', '"paid"'),
-    "ruby": ("shop_spec.rb", '"completed"', '"paid"'),
-}
-
-
 every_language = pytest.mark.parametrize(
     "language",
     [name if name == "node" else pytest.param(name, marks=pytest.mark.prove) for name in SUITES],
 )
-
-
-def expect_success(language: str, tmp_path: Path, **environment: str) -> None:
-    """Run a copy of a language's suite, which must pass."""
-    packages, command, printed = SUITES[language]
-    require(*packages)
-    folder = copied(language, tmp_path)
-    result = run_command(["bash", "-euc", command], folder, **environment)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
-    assert printed in result.stdout, result.stdout[-2000:]
 
 
 @every_language
@@ -110,35 +90,14 @@ def test_a_suite_passes(language: str, tmp_path: Path) -> None:
     starter, pids = tmp_path / "sandbox", tmp_path / "pids"
     starter.write_text(f'#!/bin/sh\necho $$ >> {pids}\nexec payment-sandbox "$@"\n')
     starter.chmod(0o755)
-    expect_success(language, tmp_path, SANDBOX_COMMAND=str(starter))
-    for pid in pids.read_text().split():
-        subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=60, check=True)  # until it ends
-
-
-@every_language
-def test_a_failed_test_prints_the_timeline(language: str, tmp_path: Path) -> None:
-    """The timeline shows the status that the shop mistook, and the read of the order."""
-    packages, command, _ = SUITES[language]
+    packages, command, printed = SUITES[language]
     require(*packages)
     folder = copied(language, tmp_path)
-    name, right, wrong = MISTAKES[language]
-    shop = (folder / name).read_text()
-    assert right in shop
-    (folder / name).write_text(shop.replace(right, wrong))
-    result = run_command(["bash", "-uc", command], folder)
-    assert result.returncode != 0
-    printed = result.stdout + result.stderr
-    order_id = re.search(r"order ([0-9a-f-]{36}) is completed", printed)
-    assert order_id is not None, printed[-3000:]
-    assert f"GET /v1/orders/{order_id[1]}/ -> 200" in printed
-
-
-@every_language
-def test_a_suite_passes_against_a_service_container(language: str, tmp_path: Path) -> None:
-    """The suite passes with a control token, as on the page about CI."""
-    token = "only-for-tests"
-    with make_server(control_token=token) as server:
-        expect_success(language, tmp_path, SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN=token)
+    result = run_command(["bash", "-euc", command], folder, SANDBOX_COMMAND=str(starter))
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
+    assert printed in result.stdout, result.stdout[-2000:]
+    for pid in pids.read_text().split():
+        subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=60, check=True)  # until it ends
 
 
 @pytest.fixture

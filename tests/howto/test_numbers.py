@@ -7,6 +7,7 @@ import pytest
 
 from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS
+from payment_sandbox.operations.review.evidence import NUMBER_WORDS
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
 from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
@@ -18,21 +19,7 @@ from tests.documentation.parts import BLOCK
 from tests.support.documentation import read_page
 
 README = Path(__file__).parents[2] / "README.md"
-WORDS = [
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
+WORDS = [*NUMBER_WORDS, "eleven", "twelve"]
 ORDINALS = ["", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 LIMITS = Limits()
 SENTENCES: list[tuple[str, str]] = [

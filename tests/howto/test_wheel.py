@@ -1,6 +1,5 @@
 """The built wheels contain all that a merchant needs; the checkout is not used."""
 
-import json
 import subprocess
 import zipfile
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.ui.docs.library import PAGE_NAMES
 from tests.support.documentation import ROOT, run_command
-from tests.support.tools import require
 
 pytestmark = pytest.mark.prove
 
@@ -42,29 +40,6 @@ def test_its_package_is_imported(installed: Path, tmp_path: Path) -> None:
     """The other tests in this file import the package from the wheel."""
     result = run(installed, "python -c 'import payment_sandbox; print(payment_sandbox.__file__)'", tmp_path)
     assert Path(result.stdout.strip()).is_relative_to(installed.parent), result.stdout + result.stderr
-
-
-SERVED = """
-payment-sandbox serve --port 0 --ready-file ready.json --scenario webhook-twice > log &
-trap 'kill %1' EXIT
-timeout 30 sh -c 'until test -s ready.json; do sleep 0.1; done'
-URL=$(python -c 'import json; print(json.load(open("ready.json"))["url"])')
-curl -sf $URL/docs/ | grep -c 'Quick start'
-curl -sf $URL/docs/fidelity/ | grep -c 'GEN-01'
-PAYMENT=$(curl -sf -u sandbox-key: $URL/v1/orders/ -H 'Content-Type: application/json' -d '{
-  "currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]
-}' | python -c 'import json, sys; print(json.load(sys.stdin)["transactions"][0]["payment_url"])')
-curl -sf -H 'Accept-Language: de' http://$PAYMENT | grep -c 'lang="de"'
-curl -sf -u sandbox-key: $URL/control/fidelity/
-"""
-
-
-def test_its_server_serves_all_of_it(installed: Path, tmp_path: Path) -> None:
-    """The server has the documentation, translated pages, a ready-made scenario, and the ledger."""
-    require("curl")
-    result = run(installed, SERVED, tmp_path)
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
-    assert all(rule["tests"] for rule in json.loads(result.stdout.splitlines()[-1])["items"])
 
 
 OWN_SANDBOX = {

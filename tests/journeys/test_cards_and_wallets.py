@@ -45,13 +45,6 @@ def test_test_cards_pay_and_are_shown_masked(sandbox: Sandbox, name: str) -> Non
     assert re.fullmatch(r"\d{6}\*{6}\d{4}", shown["truncated_pan"])
 
 
-@pytest.mark.rule("CARD-08")
-def test_a_configurable_challenge_can_be_refused(sandbox: Sandbox) -> None:
-    """The reason is a failed authentication."""
-    order = sandbox.acted(sandbox.place(card()), "customer fail", card="challenge-configurable")
-    assert order["transactions"][0]["reason"] == "3-D Secure: not authenticated"
-
-
 @pytest.mark.parametrize(
     ("name", "reason"), [("declined", "Do not honour"), ("insufficient-funds", "Insufficient funds")]
 )

@@ -120,9 +120,10 @@ def test_an_etag_of_before_a_restore_is_no_etag_of_after(sandbox: Sandbox) -> No
     state = sandbox.get("/control/state/").json()
     before = sandbox.create(amount=100)
     assert sandbox.put("/control/state/", state).status_code == 200
+    path = f"/v1/orders/{before.json()['id']}/"
+    assert sandbox.get(path).status_code == 404, "the restore deletes later orders"
     after = sandbox.create(amount=200)
     assert after.json()["id"] == before.json()["id"]
-    path = f"/v1/orders/{after.json()['id']}/"
     assert sandbox.get(path, headers={"If-None-Match": before.headers["ETag"]}).status_code == 200
 
 
@@ -219,12 +220,6 @@ def test_money_that_came_in_is_not_given_up(live: Sandbox) -> None:
     live.acted(order, "bank credit", amount=400)
     refused(live.act(order, "customer choose", payment_method="credit-card"), 409, "ActionNotPossible")
     assert live.acted(order, "bank credit", amount=600)["status"] == "completed"
-
-
-@pytest.mark.parametrize("query", ["status=abc", "status=%C2%B2", "count=0", "count=yes"])
-def test_a_wrong_filter_of_the_journal_is_refused(sandbox: Sandbox, query: str) -> None:
-    """A wrong filter is refused instead of returning an empty list."""
-    assert set(violations(sandbox.get(f"/control/journal/?{query}"))) == {query.partition("=")[0]}
 
 
 @pytest.mark.parametrize("lines", [[{}], [{"amount": 1}], ["x"], [[]], [{"a": 1}]])

@@ -89,10 +89,25 @@ def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> Non
         7,
         None,
         "https://shop.example/" + "x" * 3000,
+        "http://․/",
+        "http://a․․b/",
+        "http://a..b/",
+        "http://.a/",
+        "http://a<b/",
+        "http://a%41/",
+        "http://256.1.1.1/",
+        "http://1.2.3.4.5/",
+        "http://a.0x7f/",
+        "http://xn--/",
+        "http://[fe80::1%25eth0]/",
+        "http://[v1.x]/",
+        f"http://{'a' * 64}/",
+        f"http://{'a.' * 127}a/",
+        f"http://{'ü' * 80}.example/",
     ],
 )
 def test_only_web_addresses_are_taken(sandbox: Sandbox, field: str, url: Any) -> None:
-    """Another scheme, such as an app's, no host, credentials or control characters are refused."""
+    """Another scheme, such as an app's, a host that no browser finds, credentials and controls are refused."""
     assert list(violations(sandbox.create(**{field: url}))) == [field]
 
 

@@ -1,6 +1,5 @@
 """One-click and recurring payments with a stored card."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -84,21 +83,6 @@ def test_a_cvc_has_three_or_four_digits(sandbox: Sandbox, cvc: Any) -> None:
     """Any other value is refused."""
     body = details(one_click_type="one-click", vault_token="x", cvc=cvc)
     assert f"{PATH}.cvc" in violations(sandbox.create(body))
-
-
-@pytest.mark.rule("CTL-29")
-def test_a_cvc_and_a_card_number_stay_nowhere(sandbox: Sandbox) -> None:
-    """Neither responses nor the journal contain them, whichever key was used."""
-    token, _ = store(sandbox, "one-click")
-    body = one_click(token, cvc="9173")
-    body["payment_method_details"]["card_number"] = "4111 1111 1111 1111"
-    body["payment_method_details"]["number"] = 5555555555554444
-    answer = sandbox.create(body)
-    seen = answer.text + sandbox.get("/control/journal/").text + sandbox.read(answer.json()["id"]).__repr__()
-    seen += sandbox.get("/control/webhooks/").text + sandbox.get("/control/project/").text
-    for secret in ("9173", "4111 1111 1111 1111", "5555555555554444", sandbox.key):
-        # a part of an identifier, a time or a longer number is no secret
-        assert not re.search(rf"(?<![0-9a-f.-]){re.escape(secret)}(?![0-9a-f-])", seen)
 
 
 @pytest.mark.rule("CARD-04", "STA-12", "FLOW-08", "FLOW-09", "TX-13", "SET-64", "CARD-21")

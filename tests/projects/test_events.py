@@ -1,6 +1,6 @@
 """Events wake the threads that wait for them."""
 
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -24,8 +24,10 @@ def test_events_wake_the_threads_that_wait_for_them(
     """Events of an order, of all orders, or any event, and the end, wake a thread; other events do not."""
     log, results = Events(), list[bool]()
     number = log.number
-    thread = Thread(target=lambda: results.append(log.wait_after(number, 10, order_id)), daemon=True)
+    thread = Thread(target=lambda: results.append(log.wait_after(number, 600, order_id)), daemon=True)
     thread.start()
+    while not log.is_followed:
+        Event().wait(0.01)
     for kind, data in events:
         log.publish(kind, **data)
     if not events:

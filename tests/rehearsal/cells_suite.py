@@ -452,6 +452,7 @@ CASES = (
     Case(RENEWALS_BY_MONTH, "renewal", "time:1:year-more"),
     Case(IGNORED_CAPTURE, "card with a job", "change:1:answer-lost"),
     Case("keeps payments in memory", "card after a wait", "time:1:restarted"),
+    Case("keeps payments in memory", "wallet", "action:1:restarted"),
     Case("ignores a sale once it is lost", "wallet with a job", "action:1:last-moment"),
     Case(
         "ignores a sale once it is lost",

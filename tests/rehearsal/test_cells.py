@@ -35,7 +35,7 @@ def test_a_variation_finds_its_mistake_only(case: Case, findings: dict[str, list
 
 
 def test_the_right_shop_survives_a_search(tmp_path: Path) -> None:
-    """The right shop has no findings within a small budget; ``make rehearse`` has a larger one."""
+    """The right shop has no findings within a small budget."""
     copy_cells(tmp_path)
     options = ("--payment-rehearse", "--payment-rehearse-budget=4s", "-k", RIGHT)
     result = run_suite(tmp_path, *options, SEARCH="1")

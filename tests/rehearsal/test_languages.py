@@ -108,7 +108,7 @@ def rehearse(
 ) -> subprocess.CompletedProcess[str]:
     """Rehearse a copy of a language's suite to the end."""
     with start_rehearsal(language, folder, *options, mistakes=mistakes) as process:
-        printed, errors = process.communicate(timeout=200)
+        printed, errors = process.communicate(timeout=280)
     return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
 
 
@@ -180,7 +180,7 @@ def test_an_interrupted_rehearsal_reports_its_findings(tmp_path: Path) -> None:
             "the progress is not printed"
         )
         interrupted.send_signal(signal.SIGINT)
-        printed, _ = interrupted.communicate(timeout=60)
+        printed, _ = interrupted.communicate(timeout=280)
     assert interrupted.returncode == 130
     assert "2 tests rehearsed in " in printed
 

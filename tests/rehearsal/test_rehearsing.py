@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from _pytest.terminal import TerminalReporter
 
-from payment_sandbox.scenarios import variation_catalogue
-from payment_sandbox.ui.docs.library import read_source
-from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsing import create_progress
 from tests.rehearsal.running import assert_reproduced, run_suite
 from tests.support.suites import SHOP, suite
@@ -110,7 +107,7 @@ def rehearse_suite(tmp_path: Path, tests: str, *options: str) -> tuple[int, dict
 
 
 def rehearse_until(
-    is_enough: Callable[[dict[str, Any]], bool], tmp_path: Path, tests: str, *options: str
+    is_enough: Callable[[dict[str, Any]], object], tmp_path: Path, tests: str, *options: str
 ) -> tuple[int, dict[str, Any], str]:
     """Rehearse with a larger budget if the machine is busy and the smaller one was not enough."""
     for budget in ("2s", "20s", "60s"):
@@ -120,24 +117,9 @@ def rehearse_until(
     return rehearsal
 
 
-def has_some_variations(report: dict[str, Any]) -> bool:
-    """Return whether enough variations for a comparison were tried."""
-    return bool(report["variations"] > 4)
-
-
-def has_many_variations(report: dict[str, Any]) -> bool:
-    """Return whether more than the first variations were tried."""
-    return bool(report["variations"] > 10)
-
-
-def has_findings(report: dict[str, Any]) -> bool:
-    """Return whether the report has findings."""
-    return bool(report["findings"])
-
-
 def test_a_correct_shop_passes(tmp_path: Path) -> None:
     """A correct shop has no findings in more than ten variations."""
-    code, report, output = rehearse_until(has_many_variations, tmp_path, BOOKS + A_SALE)
+    code, report, output = rehearse_until(lambda report: report["variations"] > 10, tmp_path, BOOKS + A_SALE)
     assert (code, report["findings"]) == (0, []), output[-3000:]
     assert report["variations"] > 10
     assert f"1 test rehearsed in {report['variations']} variations" in output
@@ -175,7 +157,7 @@ def test_a_review_holds_in_a_rehearsal(tmp_path: Path, marker: str, option: str,
 
 def test_a_finding_fails_the_test_and_can_be_reproduced(tmp_path: Path) -> None:
     """A finding names the variation, its effect, and the command that reproduces it."""
-    code, report, output = rehearse_until(has_findings, tmp_path, UNLOCKED + A_SALE)
+    code, report, output = rehearse_until(lambda report: report["findings"], tmp_path, UNLOCKED + A_SALE)
     (finding,) = report["findings"]
     assert (code, finding["variation"]) == (1, "webhook:1:together")
     sentence = "the webhook of 'processing' arrived twice at the same moment: a mail was sent twice"
@@ -209,7 +191,7 @@ rehearsing.ItemRun = TracedRun
 """)
     tried = []
     for _ in range(2):
-        _, _, output = rehearse_until(has_some_variations, tmp_path, BOOKS + A_SALE, "-s")
+        _, _, output = rehearse_until(lambda report: report["variations"] > 4, tmp_path, BOOKS + A_SALE, "-s")
         tried.append([line for line in output.splitlines() if line.startswith("TRIED")])
     count = min(map(len, tried))
     assert count > 3
@@ -249,7 +231,9 @@ def print_remaining(payment_sandbox_server):
     threads = {thread.name for thread in threading.enumerate()} - before - {"courier", "overdue"}
     print("REMAINING", len(projects), sorted(threads))
 """)
-    _, report, output = rehearse_until(has_many_variations, tmp_path, BOOKS + A_SALE, "-s")
+    _, report, output = rehearse_until(
+        lambda report: report["variations"] > 10, tmp_path, BOOKS + A_SALE, "-s"
+    )
     assert report["variations"] > 3
     assert "REMAINING 1 []" in output, output[-2000:]  # the first project of every server
 
@@ -374,11 +358,3 @@ def test_two_sales(payment_sandbox, shop):
     only = "--payment-rehearse-only=create:1:answer-lost"
     _, report, output = rehearse_suite(tmp_path, "import contextlib\n" + BOOKS + sells, only)
     assert not any("created the order again" in each["sentence"] for each in report["findings"]), output
-
-
-def test_the_page_names_every_change() -> None:
-    """The page lists each change by the name that users write, which means one change only."""
-    text, changes = read_source("rehearsal"), variation_catalogue.rehearsal_variations()
-    assert [change.name for change in changes if f"`{change.name}`" not in text] == []
-    names = [(f"{kind}:1:{change.name}", change) for change in changes for kind in change.kinds]
-    assert [name for name, change in names if parse_changed_step(name).change is not change] == []

@@ -16,7 +16,6 @@ from pytest_payment_sandbox.rehearsal.showing import (
 from tests.rehearsal.test_rehearsing import (
     A_SALE,
     BOOKS,
-    has_many_variations,
     rehearse_suite,
     rehearse_until,
 )
@@ -180,7 +179,7 @@ def shop_with_mailer(folder: Path, mailer: str) -> str:
 def test_a_correct_shop_without_books_passes(tmp_path: Path) -> None:
     """A correct shop without books has no findings."""
     right = shop_with_mailer(tmp_path, "flask_mail")
-    code, report, output = rehearse_until(has_many_variations, tmp_path, right)
+    code, report, output = rehearse_until(lambda report: report["variations"] > 10, tmp_path, right)
     assert (code, report["findings"]) == (0, []), output[-3000:]
 
 
@@ -202,7 +201,6 @@ MISTAKES = {
     "thanks every customer": ("'Thank you!' if app.paid.get(order_id) else 'Please pay.'", "'Thank you!'"),
     "mails every customer": ('if status == "completed":', "if True:"),
     "mails for each webhook": ("if is_news:", "if True:"),
-    "never reads again": ("sorted(app.open_orders)", "()"),
 }
 
 
@@ -235,7 +233,6 @@ MISTAKES = {
             "action:1:returns-unpaid",
             "shows the same text to a customer who returns without having paid: 'Order # Thank you!'",
         ),
-        ("never reads again", "django", "webhook:1:lost+webhook:2:lost", "does not get the email"),
     ],
 )
 def test_a_mistake_is_found(tmp_path: Path, mistake: str, mailer: str, variation: str, words: str) -> None:

@@ -63,7 +63,7 @@ assert paid == [created["id"]], paid
 def rehearse(folder: Path, *options: str, suite: str = SUITE % False) -> subprocess.CompletedProcess[str]:
     """Rehearse a suite that is a plain program."""
     (folder / "suite.py").write_text(suite)
-    return run_program(command("rehearse", *options, "--", sys.executable, "suite.py"), folder, 120)
+    return run_program(command("rehearse", *options, "--", sys.executable, "suite.py"), folder, 280)
 
 
 def test_a_correct_suite_passes(tmp_path: Path) -> None:
@@ -117,5 +117,5 @@ def test_a_wrong_option_is_explained(tmp_path: Path, options: list[str], suite: 
 
 def test_a_missing_command_is_named(tmp_path: Path) -> None:
     """The error names the program that cannot be run."""
-    result = run_program(command("rehearse", "--", "no-such-program"), tmp_path, 60)
+    result = run_program(command("rehearse", "--", "no-such-program"), tmp_path, 280)
     assert (result.returncode, "cannot run 'no-such-program'" in result.stderr) == (2, True), result.stderr

@@ -6,9 +6,10 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from tests.operations.test_judge import handling, refunds_a_part
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 from tests.support.servers import make_server
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 from tests.support.tools import find_tool
 
 FILE = Path(__file__).with_name("finding.png")
@@ -37,15 +38,7 @@ def main() -> None:
 
 def create_twice_refunded_order(sandbox: Sandbox, shop: Shop) -> str:
     """Create the order; return the address of its page in the dashboard."""
-
-    def refund_paid_order(received: Received) -> int:
-        order = sandbox.read(received.body["order_id"])
-        is_refund = order["amount"] != LINES_TOTAL  # a refund is an order, too
-        if order["status"] == "completed" and not is_refund:
-            sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
-        return 204
-
-    shop.answer = refund_paid_order
+    handling(sandbox, shop, refunds_a_part)
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
     order = sandbox.place(
         by("credit-card"),

@@ -85,16 +85,6 @@ def test_a_volume_that_shows_the_key_to_others_gets_none(
     assert list(state.iterdir()) == []
 
 
-def test_a_temporary_file_of_a_killed_server_does_not_expose_the_key(state: Path) -> None:
-    """A new key is never written into an existing file."""
-    state.mkdir(parents=True)
-    part = state / f".ca-key.pem.{os.getpid()}"
-    part.write_text("")
-    part.chmod(0o644)
-    create_own_context([])
-    assert (state / "ca-key.pem").stat().st_mode & 0o777 == 0o600
-
-
 def create_context_in(state_home: str) -> None:
     """Create a certificate in a separate process."""
     os.environ["XDG_STATE_HOME"] = state_home

@@ -2,8 +2,6 @@
 
 import resource
 import socket
-import subprocess
-import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,6 +15,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.serving.server import Server
+from tests.support.commands import run_python
 from tests.support.driver import card
 from tests.support.servers import make_server
 
@@ -110,10 +109,7 @@ def test_the_limit_of_open_files_is_raised_to_what_the_system_allows() -> None:
     limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2048));"
     raised = "from payment_sandbox.serving.http import raise_open_files_limit as r; r();"
     show = "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
-    result = subprocess.run(
-        [sys.executable, "-c", limited + raised + show], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "(2048, 2048)"
+    assert run_python(limited + raised + show).stdout.strip() == "(2048, 2048)"
 
 
 @pytest.mark.parametrize(

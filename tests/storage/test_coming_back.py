@@ -1,9 +1,6 @@
 """A server that is restarted with a state file restores everything."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +16,7 @@ from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.storage.sqlite import StateFile, read_copy
+from tests.support.commands import run_tests
 from tests.support.driver import Sandbox, card, keyed
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
@@ -31,17 +29,8 @@ HOUR = timedelta(hours=1)
 @pytest.mark.prove
 def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
     """After the tests of the journeys, the state file equals the memory, including all counters."""
-    root = Path(__file__).parent.parent
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    places = [root / name for name in ("journeys", "web/control/test_state.py", "web/control/test_faults.py")]
-    result = subprocess.run(
-        [*command, *places],
-        env={**os.environ, "SANDBOX_TEST_STATE": str(tmp_path / "state.db")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout[-3000:]
+    suites = ("tests/journeys", "tests/web/control/test_state.py", "tests/web/control/test_faults.py")
+    run_tests("-p", "no:xdist", *suites, SANDBOX_TEST_STATE=str(tmp_path / "state.db"))
 
 
 def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> None:
@@ -179,18 +168,3 @@ def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:
     project.change_settings({"name": "shop"})
     check_file(file, registry)
     file.close()
-
-
-def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
-    """A deleted project is not created again, whether it was declared in a file or is the first project."""
-    state, declared = tmp_path / "state.db", tmp_path / "projects.yaml"
-    declared.write_text("api_key: shop-key")
-
-    def status(server: Server, key: str, method: str = "GET") -> int:
-        return requests.request(method, f"{server.url}/control/project/", auth=(key, "")).status_code
-
-    with make_server(state=state, project_files=[declared]) as server:
-        for key in ("shop-key", FIRST_API_KEY):
-            assert status(server, key, "DELETE") == 200
-    with make_server(state=state, project_files=[declared]) as server:
-        assert [status(server, key) for key in ("shop-key", FIRST_API_KEY)] == [401, 401]

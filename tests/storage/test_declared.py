@@ -55,14 +55,6 @@ def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
     assert first["settings"]["name"] == "sandbox"
 
 
-def test_a_file_of_one_project_needs_no_list(tmp_path: Path) -> None:
-    """A single project needs no list, and may be the first project."""
-    with make_server(project_files=[write_file(tmp_path, "api_key: sandbox-key\nmode: live")]) as server:
-        first = requests.get(f"{server.url}/control/project/", auth=("sandbox-key", "")).json()
-        assert first["settings"]["mode"] == "live"
-        assert len(server.registry.all()) == 1
-
-
 def test_a_project_in_the_state_file_keeps_its_settings(tmp_path: Path) -> None:
     """For a project in the state file, the declared settings are ignored."""
     declared, state = write_file(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
@@ -86,33 +78,27 @@ def test_a_wrong_file_is_named_by_line_and_column(
     assert words in violation.message
 
 
-def test_all_mistakes_in_one_project_are_reported_together(tmp_path: Path) -> None:
-    """All mistakes in one project are reported together."""
-    file = write_file(tmp_path, "api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1")
+MISTAKES = {
+    # the files, the file and the path of each violation
+    "of one project": (
+        ["api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1"],
+        {(0, "clock"), (0, "mode"), (0, "scenario"), (0, "bogus")},
+    ),
+    "a key of two files": (["api_key: k", "api_key: k"], {(1, "api_key")}),
+    "of a file, and a missing file": (["mod: live", None], {(0, "api_key"), (0, "mod"), (1, "")}),
+}
+
+
+@pytest.mark.parametrize(("texts", "places"), MISTAKES.values(), ids=MISTAKES)
+def test_all_mistakes_in_all_files_are_reported_together(
+    tmp_path: Path, texts: list[str | None], places: set[tuple[int, str]]
+) -> None:
+    """All mistakes in all files are reported together, each with its file."""
+    files = [tmp_path / f"{number}.yaml" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        if text is not None:
+            file.write_text(text)
     with pytest.raises(Invalid) as refused:
-        make_server(project_files=[file])
-    assert {violation.path for violation in refused.value.violations} == {
-        "clock",
-        "mode",
-        "scenario",
-        "bogus",
-    }
-
-
-def test_a_key_is_declared_once_in_all_files(tmp_path: Path) -> None:
-    """A key that two files declare is refused; the error names the second file."""
-    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
-    for file in (first, second):
-        file.write_text("api_key: k")
-    with pytest.raises(Invalid) as refused:
-        make_server(project_files=[first, second])
-    (violation,) = refused.value.violations
-    assert (violation.file, violation.path) == (str(second), "api_key")
-
-
-def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
-    """The mistakes in all files are reported together."""
-    wrong = write_file(tmp_path, "mod: live")
-    with pytest.raises(Invalid) as refused:
-        make_server(project_files=[wrong, tmp_path / "nowhere.yaml"])
-    assert len(refused.value.violations) == 3
+        make_server(project_files=files)
+    named = [str(file) for file in files]
+    assert {(named.index(str(each.file)), each.path) for each in refused.value.violations} == places

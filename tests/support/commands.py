@@ -58,3 +58,11 @@ def run_program(
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a Python of its own."""
     return run_program([sys.executable, "-c", code], **environment)
+
+
+def run_tests(*arguments: str, **environment: str) -> str:
+    """Run tests of this checkout in a process of their own, and assert that they pass; return what is printed."""
+    program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    result = run_program(program, Path(__file__).parents[2], 600, **environment)
+    assert result.returncode == 0, result.stdout[-4000:]
+    return result.stdout

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,29 +72,5 @@ def load_in_random_order(seed: int) -> list[str]:
     return load_on_threads([orders.sample(names, len(names)) for _ in range(THREADS)])
 
 
-def load_alone(name: str) -> list[str]:
-    """Return the problems of eight threads that load the same module first, in a fork of this process."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        problems = load_on_threads([[name]] * THREADS)
-        with os.fdopen(writing, "w") as out:
-            json.dump(problems, out)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as printed:
-        text = printed.read()
-    os.waitpid(child, 0)
-    return json.loads(text)  # type: ignore[no-any-return]
-
-
-def main(what: str) -> None:
-    """Load all modules in random order, or each module alone; print the problems as JSON."""
-    if what == "alone":
-        print(json.dumps([problem for name in loadable_names() for problem in load_alone(name)]))
-    else:
-        print(json.dumps(load_in_random_order(int(what))))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    print(json.dumps(load_in_random_order(int(sys.argv[1]))))

@@ -116,36 +116,24 @@ def test_a_test_on_trio(payment_sandbox: PaymentSandbox) -> None:
 
 @pytest.mark.asyncio
 async def test_a_wsgi_application_in_an_async_test(payment_sandbox: PaymentSandbox) -> None:
-    """A WSGI application runs on the test's thread, and can use its database connection."""
+    """A WSGI application runs on the test's thread: it can use its database connection, and run coroutines."""
     connection = sqlite3.connect(":memory:")
     connection.execute("create table sale (id text)")
 
+    async def insert(order_id: str) -> None:
+        await asyncio.sleep(0)
+        connection.execute("insert into sale values (?)", (order_id,))
+
     def handle(order_id: str) -> None:
         payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
-        connection.execute("insert into sale values (?)", (order_id,))
+        asyncio.run(insert(order_id))  # as Flask does, although a loop runs on this thread
 
     payment_sandbox.deliver_to(shop_that(handle))
     order_id = await payment_sandbox.aio.run(place, payment_sandbox)
     await payment_sandbox.aio.act(order_id)
     assert connection.execute("select count(*) from sale").fetchone() == (2,)
+    assert asyncio.get_running_loop() is not None
     connection.close()
-
-
-@pytest.mark.asyncio
-async def test_a_call_that_blocks_the_loop(payment_sandbox: PaymentSandbox) -> None:
-    """A blocking call runs the shop on a separate loop; the timeline suggests the awaited call."""
-    seen: Seen = []
-
-    async def record(order_id: str) -> None:
-        seen.append(asyncio.get_running_loop())
-        if len(seen) > 1:
-            raise LookupError("attached to a different loop")
-
-    payment_sandbox.deliver_to(starlette(record))
-    payment_sandbox.act(place(payment_sandbox))
-    assert asyncio.get_running_loop() not in seen
-    assert len(seen) == 2
-    assert "use await payment_sandbox.aio.act(...)" in payment_sandbox.timeline()
 
 
 @pytest.mark.asyncio
@@ -172,37 +160,27 @@ async def test_the_loop_goes_on_while_the_sandbox_works(payment_sandbox: Payment
 
 @pytest.mark.asyncio
 async def test_blocking_calls_share_one_loop(payment_sandbox: PaymentSandbox) -> None:
-    """All webhooks of blocking calls run on the same loop, without additional threads."""
+    """All webhooks of blocking calls run on one separate loop, without additional threads.
+
+    If the shop then fails, the timeline suggests the awaited call."""
     loops: Seen = []
 
     async def record(order_id: str) -> None:
         loops.append(asyncio.get_running_loop())
+        if len(loops) > 10:
+            raise LookupError("attached to a different loop")
 
     payment_sandbox.deliver_to(starlette(record))
     before = threading.active_count()
     for _ in range(5):
         payment_sandbox.act(place(payment_sandbox))
     assert (len(loops), len(set(loops))) == (10, 1)
+    assert asyncio.get_running_loop() not in loops
     assert threading.active_count() <= before + 2
     payment_sandbox.deliver_to(starlette(record))
     payment_sandbox.act(place(payment_sandbox))
     assert len(set(loops)) == 2
-
-
-@pytest.mark.asyncio
-async def test_a_wsgi_handler_may_run_coroutines(payment_sandbox: PaymentSandbox) -> None:
-    """A WSGI handler may run coroutines, as Flask does, although a loop runs on its thread."""
-    seen: Seen = []
-
-    async def run(order_id: str) -> None:
-        await asyncio.sleep(0)
-        seen.append(order_id)
-
-    payment_sandbox.deliver_to(shop_that(lambda order_id: asyncio.run(run(order_id))))
-    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
-    await payment_sandbox.aio.act(order_id, action="visit")
-    assert seen == [order_id]
-    assert asyncio.get_running_loop() is not None
+    assert "use await payment_sandbox.aio.act(...)" in payment_sandbox.timeline()
 
 
 @pytest.mark.asyncio

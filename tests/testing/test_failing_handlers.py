@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
 from tests.support.suites import suite
 from tests.testing.conftest import LateHandlers
 
-LONG_SECONDS = 20
 NO_ANSWER = "no answer within 5 seconds"
 
 
@@ -48,7 +46,7 @@ def blocking_wsgi(release: threading.Event) -> Any:
     """A WSGI shop that blocks its thread."""
 
     def hang(order_id: str) -> None:
-        release.wait(LONG_SECONDS)
+        release.wait(AT_MOST_SECONDS)
 
     return shop_that(hang)
 
@@ -57,7 +55,7 @@ def blocking_asgi(release: threading.Event) -> Any:
     """An ASGI shop that blocks its loop."""
 
     async def hang(scope: Any, receive: Any, send: Any) -> None:
-        release.wait(LONG_SECONDS)
+        release.wait(AT_MOST_SECONDS)
 
     return hang
 
@@ -72,13 +70,14 @@ def awaiting(release: threading.Event) -> Any:
 
 
 def lingering(release: threading.Event) -> Any:
-    """An ASGI shop that needs half a second for its cancellation."""
+    """An ASGI shop whose cancellation takes several turns of its loop."""
 
     async def hang(scope: Any, receive: Any, send: Any) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0.5)
+            for _ in range(5):
+                await asyncio.sleep(0)
 
     return hang
 
@@ -298,7 +297,7 @@ def test_a_late_handler_that_calls_the_sandbox_holds_no_lock(
     orders: list[Any] = []
     other = threading.Thread(target=lambda: orders.append(payment_sandbox.act(order_id)))
     other.start()
-    other.join(LONG_SECONDS)
+    other.join(AT_MOST_SECONDS)
     assert [order["status"] for order in orders] == ["completed"]
 
 
@@ -310,7 +309,7 @@ def test_the_time_of_an_inner_handler_is_not_that_of_the_outer_one(
 
     def handle(order_id: str) -> None:
         if inner == [order_id]:
-            too_late.wait(LONG_SECONDS)
+            too_late.wait(AT_MOST_SECONDS)
         elif not inner:
             inner.append(place(payment_sandbox))
             payment_sandbox.clock.advance("PT1H")
@@ -326,15 +325,17 @@ def test_the_time_of_an_inner_handler_is_not_that_of_the_outer_one(
 
 
 NEVER_RETURNS = """
+import signal
 import threading
 
 
-@pytest.mark.timeout(2, method="signal", func_only=True)
+@pytest.mark.timeout(250, method="signal", func_only=True)
 def test_hangs(payment_sandbox):
     app = Flask("shop")
 
     @app.post("/webhook")
     def hang():
+        signal.setitimer(signal.ITIMER_REAL, 0.01)  # the time of the test is over
         threading.Event().wait()
 
     payment_sandbox.deliver_to(app)
@@ -351,7 +352,7 @@ def test_a_handler_that_never_returns_is_ended_with_its_test(tmp_path: Path) -> 
     result = suite(tmp_path, NEVER_RETURNS)
     assert "1 failed, 1 passed" in result.stdout, result.stdout
     assert "in hang" in result.stdout
-    assert "Timeout (>2.0s)" in result.stdout
+    assert "Timeout (>250.0s)" in result.stdout
 
 
 def test_a_handler_on_another_thread_is_reported(payment_sandbox: PaymentSandbox) -> None:
@@ -392,29 +393,3 @@ def test_a_handler_that_answers_after_the_test_changes_nothing(
     assert ended.wait(60)
     with payment_sandbox_server.project() as following:
         assert following.webhooks == []
-
-
-def test_a_row_that_the_test_has_locked(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
-    """A handler that meets a locked database fails, and the timeline shows the error and its line."""
-    file = tmp_path / "shop.sqlite"
-    with (
-        closing(sqlite3.connect(file)) as test_connection,
-        closing(sqlite3.connect(file, timeout=0.1)) as shop_connection,
-    ):
-        test_connection.execute("create table sale (id text, status text)")
-        test_connection.commit()
-
-        def handle(order_id: str) -> None:
-            shop_connection.execute("update sale set status = 'paid' where id = ?", (order_id,))
-            shop_connection.commit()
-
-        payment_sandbox.deliver_to(shop_that(handle))
-        order_id = place(payment_sandbox)
-        test_connection.execute("insert into sale values (?, 'open')", (order_id,))  # and no commit
-        payment_sandbox.act(order_id, action="visit")
-        report = payment_sandbox.timeline()
-        assert "sqlite3.OperationalError: database is locked" in report
-        assert "in handle" in report
-        test_connection.commit()
-        payment_sandbox.clock.advance("PT2M")
-        assert test_connection.execute("select status from sale").fetchone() == ("paid",)

@@ -9,16 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from werkzeug.serving import make_server as make_wsgi_server
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.clients import in_process
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.support.asgi import starlette
 from tests.support.in_process import in_time, on_a_loop, place, shop_that
 
 HOSTED = {"currency": "EUR", "amount": 5}
@@ -221,9 +218,7 @@ def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox)
     assert ended == [-15]
 
 
-def test_a_shop_that_never_rests_gets_its_answer(
-    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shop_that_never_rests_gets_its_answer(payment_sandbox: PaymentSandbox) -> None:
     """A call returns although each webhook causes another order."""
     payment_sandbox.deliver_to(shop_that(lambda order_id: payment_sandbox.act(place(payment_sandbox)) and ""))
     answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
@@ -265,40 +260,23 @@ def test_a_handler_behind_a_socket_does_not_wait_for_itself(payment_sandbox: Pay
     shop.server_close()
 
 
-TWICE: list[dict[str, Any]] = [{"then": {"together": 2}}]
-
-
-def test_both_handlers_run_at_the_same_moment(payment_sandbox: PaymentSandbox) -> None:
-    """Concurrent copies run on separate threads."""
-    barrier, threads = threading.Barrier(2, timeout=60), set()
-
-    def handle(order_id: str) -> None:
-        barrier.wait()
-        threads.add(threading.get_ident())
-
-    payment_sandbox.client.faults(webhooks=TWICE)
-    payment_sandbox.deliver_to(shop_that(handle))
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    (webhook,) = payment_sandbox.webhooks
-    assert [attempt["error"] for attempt in webhook["attempts"]] == [None, None]
-    assert len(threads) == 2
-
-
-def test_on_an_event_loop_both_run_on_it(payment_sandbox: PaymentSandbox) -> None:
+def test_copies_of_a_webhook_arrive_together_on_the_event_loop_of_a_test(
+    payment_sandbox: PaymentSandbox,
+) -> None:
     """Concurrent copies run on the test's event loop."""
 
     async def test() -> None:
         barrier, loops = asyncio.Barrier(2), set()
 
-        async def webhook(request: Request) -> Response:
+        async def handle(order_id: str) -> None:
             await barrier.wait()
             loops.add(asyncio.get_running_loop())
-            return Response("")
 
-        payment_sandbox.client.faults(webhooks=TWICE)
-        payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", webhook, methods=["POST"])]))
+        payment_sandbox.client.faults(webhooks=[{"then": {"together": 2}}])
+        payment_sandbox.deliver_to(starlette(handle))
         order_id = await payment_sandbox.aio.run(place, payment_sandbox)
         await payment_sandbox.aio.act(order_id, action="visit")
         assert loops == {asyncio.get_running_loop()}
+        assert errors(payment_sandbox) == {"None"}
 
     on_a_loop(test)

@@ -1,7 +1,6 @@
 """Calls without sockets behave like calls over sockets."""
 
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -36,25 +35,6 @@ def test_no_cookie_goes_from_one_project_to_the_next() -> None:
         shared.get(f"http://{order['transactions'][0]['payment_url']}?language=de")
         assert not list(shared.cookies)
         sandbox.stop()
-
-
-def body_pieces() -> Iterator[bytes]:
-    """Yield a body in pieces."""
-    raw = json.dumps(ORDER).encode()
-    yield raw[:7]
-    yield raw[7:]
-
-
-@pytest.mark.parametrize(
-    "body", [body_pieces, lambda: memoryview(json.dumps(ORDER).encode()), lambda: json.dumps(ORDER)]
-)
-def test_bodies_of_every_kind_arrive(
-    payment_sandbox: PaymentSandbox, orders: str, body: Callable[[], Any]
-) -> None:
-    """Bodies may be iterables, bytes or strings."""
-    headers = {"Content-Type": "application/json"}
-    answer = payment_sandbox.session.post(orders, data=body(), headers=headers)
-    assert answer.status_code == 201, answer.text
 
 
 def test_the_webhook_of_a_call_with_a_lost_response_arrives(

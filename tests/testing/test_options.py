@@ -41,14 +41,19 @@ def test_a_scenario_for_the_whole_suite(tmp_path: Path) -> None:
     assert "did you mean 'always-fails'" in result.stdout
 
 
-@pytest.mark.parametrize("marker", ["'own.yaml'", "Path('own.yaml')", "Path(__file__).parent / 'own.yaml'"])
-def test_a_marker_takes_a_file(tmp_path: Path, marker: str) -> None:
+FILE_MARKERS = ("'own.yaml'", "Path('own.yaml')", "Path(__file__).parent / 'own.yaml'")
+
+
+def test_a_marker_takes_a_file(tmp_path: Path) -> None:
     """A marker takes a scenario file beside the test, or anywhere."""
     (tmp_path / "own.yaml").write_text(FAILING.replace("always-fails", "own"))
-    code = ONE_TEST.replace("def test_it", f"@pytest.mark.payment_scenario({marker})\ndef test_it")
+    code = "".join(
+        ONE_TEST.replace("def test_it", f"@pytest.mark.payment_scenario({marker})\ndef test_{number}")
+        for number, marker in enumerate(FILE_MARKERS)
+    )
     result = suite(tmp_path, "from pathlib import Path\n" + code, "-s")
-    passed(result, 1)
-    assert "SCENARIO own" in result.stdout
+    passed(result, 3)
+    assert result.stdout.count("SCENARIO own") == 3
 
 
 WRONG_FILE = "name: own\nrules:\n  - then: {custommer: fails}\n"
@@ -120,21 +125,6 @@ def test_meant_in_part(payment_sandbox, webhook_receiver):
     assert "the review found a mistake in the integration:" in result.stdout
 
 
-def test_a_failure_reports_ignored_fields_and_findings(tmp_path: Path) -> None:
-    """The report of a failure lists ignored fields with suggestions, and findings of the review."""
-    result = suite(tmp_path, CARELESS.replace("def test_without(): pass", FAILS))
-    report = result.stdout.partition("- payment sandbox -")[2]
-    assert "ignored: custommer;nearest=customer" in report
-    assert "review: HOOK-08 Your shop answered a webhook, but did not read the order" in report
-
-
-FAILS = """
-def test_fails(payment_sandbox, webhook_receiver):
-    careless(payment_sandbox, webhook_receiver)
-    assert False
-"""
-
-
 VARIABLE = "PAYMENT_SANDBOX_REVIEW"
 MODES = [
     # the ini option, the command line, the variable, and the mode
@@ -150,14 +140,16 @@ SUMMARIES = {"warn": "4 passed, 1 warning", "error": "1 failed, 3 passed", "off"
 
 @pytest.mark.parametrize(("ini", "option", "variable", "mode"), MODES)
 def test_the_mode_of_the_review(tmp_path: Path, ini: str, option: str, variable: str, mode: str) -> None:
-    """The review warns, fails tests or is off; a finding has full sentences, and a failure the timeline."""
+    """The review warns, fails tests or is off; a finding has full sentences, and the report of a failure, too."""
     (tmp_path / "pytest.ini").write_text(f"[pytest]\npayment_review = {ini}\n" if ini else "[pytest]\n")
     options = [f"--payment-review={option}"] if option else []
     result = suite(tmp_path, CARELESS, *options, **({VARIABLE: variable} if variable else {}))
     assert SUMMARIES[mode] in result.stdout, result.stdout
     assert result.returncode == (mode == "error")
     assert all((sentence in result.stdout) == (mode != "off") for sentence in WORDS), result.stdout
-    assert ("- payment sandbox -" in result.stdout) == (mode == "error")
+    report = result.stdout.partition("- payment sandbox -")[2]
+    for line in ("ignored: custommer;nearest=customer", "review: HOOK-08 Your shop answered a webhook"):
+        assert (line in report) == (mode == "error"), result.stdout
     assert ("test_shop.py::test_careless: the review found" in result.stdout) == (mode == "warn")
 
 
@@ -178,17 +170,13 @@ def test_closes(payment_sandbox):
 
 def test_a_seed_for_the_same_identifiers(tmp_path: Path) -> None:
     """The same seed yields the same identifiers in each run, different for each test."""
-    order_ids = set()
+    tests, runs = ONE_TEST + ONE_TEST.replace("def test_it", "def test_other"), list[list[str]]()
     for number in (5, 5, 6):
-        result = suite(tmp_path, ONE_TEST, "-s", "--payment-seed", str(number))
-        passed(result, 1)
-        order_ids.add(result.stdout.partition("STATUS")[2].split()[1])
-    assert len(order_ids) == 2
-    two = ONE_TEST + ONE_TEST.replace("def test_it", "def test_other")
-    result = suite(tmp_path, two, "-s", "--payment-seed", "5")
-    passed(result, 2)
-    ids = [part.split()[1] for part in result.stdout.split("STATUS")[1:]]
-    assert len(set(ids)) == 2, "each test of a run has its own identifiers"
+        result = suite(tmp_path, tests, "-s", "--payment-seed", str(number))
+        passed(result, 2)
+        runs.append([part.split()[1] for part in result.stdout.split("STATUS")[1:]])
+    assert runs[0] == runs[1]
+    assert len({*runs[0], *runs[2]}) == 4
 
 
 @pytest.mark.parametrize("is_running", [False, True])

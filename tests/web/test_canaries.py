@@ -339,18 +339,3 @@ def test_no_secret_of_a_snapshot_leaks(canary_client: CanaryClient) -> None:
             )
     assert canary_client.leaks == []
     assert restored > 10, "some snapshots were accepted"
-
-
-def test_every_exception_is_needed() -> None:
-    """Each exception in ``REPEATED`` matches a field, and each in ``NOT_CALLED`` a route."""
-    with make_server() as server:
-        fields = [
-            f"{rule.endpoint}/{field.path}"
-            for rule, facts in described_routes(server.app.parts())
-            if facts.reads is not None
-            for field in fields_of(facts.reads())
-        ]
-        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.parts())}
-    for pattern in REPEATED:
-        assert any(re.match(pattern, field) for field in fields), pattern
-    assert NOT_CALLED.keys() <= endpoints

@@ -13,7 +13,6 @@ from payment_sandbox.version import __version__
 from payment_sandbox.web.routes import FactsBlueprint, RouteWithoutFacts, described_routes
 from tests.support.described import description
 from tests.support.driver import Sandbox, card
-from tests.support.servers import make_server
 
 
 @pytest.mark.rule("CTL-05")
@@ -211,10 +210,3 @@ def test_refusals_have_recorded_examples() -> None:
                 else:
                     missing.add(f"{method} {path} {status}")
     assert missing == REFUSALS_WITHOUT_EXAMPLE
-
-
-def test_the_description_has_the_public_url() -> None:
-    """The description has the public URL, so tools can call the server."""
-    with make_server(public_url="http://pay.test:8443/sandbox") as server:
-        whole = requests.get(f"{server.local_url}/openapi.json").json()
-    assert whole["servers"][0]["url"] == "http://pay.test:8443/sandbox"

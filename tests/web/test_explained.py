@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 import requests
-from marshmallow import fields
 
 from payment_sandbox.fidelity.ledger import rule_texts
-from payment_sandbox.forms import Form
 from payment_sandbox.forms.order_fields import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.serving.app import make_app
 from payment_sandbox.web.merchant import explanation as explained
 from payment_sandbox.web.routes import described_routes
+from tests.support.canaries import fields_of
 from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, details
 from tests.support.projects import made_registry
 
@@ -123,16 +122,6 @@ def test_a_refusal_names_rule_and_possible_calls(
     assert choice.startswith(possible), choice
 
 
-def test_possible_calls_succeed(sandbox: Sandbox) -> None:
-    """The calls that the header names succeed, up to the last cent."""
-    order = sandbox.authorized()
-    assert sandbox.take(order, "captures/amount", {"amount": LINES_TOTAL + 1}).status_code == 409
-    assert sandbox.take(order, "captures/amount", {"amount": LINES_TOTAL}).status_code == 200
-    answer = sandbox.delete(f"/v1/orders/{order['id']}/")
-    assert read_explanation(answer)[1].startswith(f"refund up to {LINES_TOTAL}, update")
-    assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": LINES_TOTAL}).status_code == 201
-
-
 def test_a_stale_etag_gets_the_current_one(sandbox: Sandbox) -> None:
     """The header ends with the current ETag."""
     order = sandbox.place(card())
@@ -186,17 +175,6 @@ def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
     assert "X-Evil" not in answer.headers
 
 
-def paths(form: Form, before: str = "") -> list[str]:
-    """Return every path that a form can refuse."""
-    collected = []
-    for name, field in form.load_fields.items():
-        collected.append(f"{before}{name}")
-        inner = field.inner if isinstance(field, fields.List) else field
-        if isinstance(inner, fields.Nested) and isinstance(inner.schema, Form):
-            collected += paths(inner.schema, f"{before}{name}.")
-    return collected
-
-
 APP = make_app(made_registry(), public_url="http://sandbox.example")
 FACTS = {rule.endpoint: facts for rule, facts in described_routes(APP.parts())}
 
@@ -208,9 +186,9 @@ def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
     """Each key has a rule, its own or that of its parent."""
     facts = FACTS[endpoint]
     assert facts.reads is not None
-    for path in paths(facts.reads()):
-        rule = explained.rule_of(facts.rules, Violation(path, "is wrong"))
-        assert rule != explained.MALFORMED_RULE, path
+    for field in fields_of(facts.reads()):
+        rule = explained.rule_of(facts.rules, Violation(field.path.replace("[]", ""), "is wrong"))
+        assert rule != explained.MALFORMED_RULE, field.path
 
 
 def test_every_rule_named_is_in_the_ledger() -> None:

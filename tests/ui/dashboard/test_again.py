@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.operations.test_judge import pays
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -28,13 +29,6 @@ def attempt_results(sandbox: Sandbox, order: Order) -> list[str | None]:
     ]
 
 
-def create_paid(sandbox: Sandbox, *transactions: Any, **more: Any) -> Order:
-    """Create a paid order and deliver its webhooks."""
-    order = sandbox.acted(sandbox.place(*(transactions or (card(),)), **more), "customer pay")
-    sandbox.settle()
-    return order
-
-
 @pytest.mark.parametrize(
     ("name", "status", "results"),
     [
@@ -50,7 +44,7 @@ def test_an_order_can_be_replayed(
     watched: Sandbox, shop: Shop, name: str, status: str, results: list[str]
 ) -> None:
     """The copy has the same fields and one variation, which applies only to the copy."""
-    order = create_paid(watched, merchant_order_id="shop-1")
+    order = pays(watched, merchant_order_id="shop-1")
     browser = Dashboard(watched)
     page = browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
     copy = read_newest(watched)
@@ -87,7 +81,7 @@ def test_a_replayed_authorization_is_captured_in_parts(watched: Sandbox) -> None
     assert [item["label"] for item in history].count("captures by hand") == 2
     assert watched.read(copy)["transactions"][0]["is_fully_captured"]
     assert "captures by hand" in page.ids["beside"]
-    assert "captured-in-parts" not in str(browser.open(f"orders/{create_paid(watched)['id']}/").forms)
+    assert "captured-in-parts" not in str(browser.open(f"orders/{pays(watched)['id']}/").forms)
 
 
 def test_a_test_order_can_be_replayed(watched: Sandbox) -> None:
@@ -107,7 +101,7 @@ def test_a_test_order_can_be_replayed(watched: Sandbox) -> None:
 
 def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched: Sandbox) -> None:
     """An unread refund offers no variation, as none would show the mistake."""
-    order = create_paid(watched)
+    order = pays(watched)
     watched.settle()
     watched.read(order)
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
@@ -120,7 +114,7 @@ def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched:
 
 def test_impossible_variations_are_not_offered(sandbox: Sandbox) -> None:
     """An unknown variation changes nothing; without a webhook address, none about webhooks is offered."""
-    order = create_paid(sandbox)
+    order = pays(sandbox)
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/")
     assert "again-webhook-lost" not in page.ids
@@ -147,7 +141,7 @@ def test_equal_orders_have_no_differences(watched: Sandbox, shop: Shop) -> None:
 
 def test_missing_reads_are_shown(watched: Sandbox, shop: Shop) -> None:
     """Each answered webhook shows a missing read until the shop reads the current status."""
-    order = create_paid(watched)
+    order = pays(watched)
     browser = Dashboard(watched)
     first_page = browser.open(f"orders/{order['id']}/")
     assert first_page.ids["see-it-fail"] == "See it fail", (
@@ -183,7 +177,7 @@ def test_calls_are_described_in_words(watched: Sandbox) -> None:
 
 def test_the_fault_remains_while_webhooks_wait(watched: Sandbox, shop: Shop) -> None:
     """The fault remains while the copy's webhooks have no listener, and does not affect other orders."""
-    order = create_paid(watched)
+    order = pays(watched)
     watched.patch("/control/project/", {"forward_to": shop.url})
     browser = Dashboard(watched)
     browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")

@@ -8,9 +8,10 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.ui.pages.language import Language
+from tests.operations.test_judge import pays
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox
 from tests.support.payer import Payer
 from tests.support.shop import Shop
 
@@ -23,10 +24,7 @@ LOSSES: Final[dict[str, dict[str, Any]]] = {"lost (fault)": LOST, "200 (fault)":
 def paid(sandbox: Sandbox, *effects: dict[str, Any], **when: Any) -> Order:
     """Create a paid order whose webhooks have these effects."""
     sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": effect} for effect in effects]})
-    order = sandbox.place(card(), merchant_order_id="S-1001")
-    paid = sandbox.acted(order, "customer pay")
-    sandbox.settle()
-    return paid
+    return pays(sandbox, merchant_order_id="S-1001")
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -137,6 +137,7 @@ def test_a_refund_is_settled_on_the_page_of_its_order(sandbox: Sandbox) -> None:
     browser = Dashboard(sandbox)
     page = browser.press(browser.open(f"orders/{order['id']}/"), "processor settle")
     assert sandbox.read(refund["id"])["status"] == "completed"
+    assert page.ids["refund"] == "Refund of €0.01completed"
     assert page.url.endswith(f"{order['id']}/")
     assert browser.open(f"orders/{refund['id']}/").url == page.url
 
@@ -177,6 +178,9 @@ def test_an_order_shows_its_history(watched: Sandbox, shop: Shop) -> None:
         "due",
     ):
         assert words in page.text, words
+    steps = ("creates the order", "opens the payment page", "webhook, attempt 1")
+    positions = [page.ids["story"].index(words) for words in steps]
+    assert positions == sorted(positions), "the picture has the order of the timeline"
     request = next(link for link in page.links if "/requests/request-" in link)
     assert "Content-Type" in browser.open(f"{watched.url}{request}").text
     delivery = watched.webhooks(order_id=order["id"])[0]["id"]

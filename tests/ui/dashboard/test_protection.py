@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import requests
@@ -14,10 +13,7 @@ from payment_sandbox.web.site import (
     SIGN_IN_ADDRESSES_MAX,
     SIGN_IN_FAILURES_MAX,
     SIGN_IN_PAUSE_SECONDS,
-    ServerContext,
-    SharedCluster,
     SignInFailures,
-    Site,
 )
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -138,18 +134,6 @@ def test_a_cookie_ends_after_twelve_hours(guarded: Server, two_projects: list[tu
         assert ["sign-in" in Page(page).ids for page in pages] == [True, False]
     finally:
         services.real = before
-
-
-def test_the_signing_key_needs_the_control_token(guarded: Server) -> None:
-    """Servers with one salt, as in a company's database, share the key only with one control token."""
-
-    def key(salt: str, token: str | None) -> bytes:
-        shared = cast(SharedCluster, SimpleNamespace(salt=salt))
-        context = ServerContext(shared=shared)
-        return Site(guarded.app, guarded.registry, token, (), context).forgery_secret
-
-    assert key("salt", TOKEN) == key("salt", TOKEN)
-    assert len({key("salt", TOKEN), key("salt", "another"), key("other", TOKEN), b"salt"}) == 4
 
 
 def test_a_key_opens_its_own_project(guarded: Server, two_projects: list[tuple[str, str]]) -> None:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from payment_sandbox.ui.dashboard.reviewing import IMMEDIATE_REVIEW_MAX
-from tests.operations.test_judge import handling, reads
+from tests.operations.test_judge import handling, pays, reads
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -14,13 +14,6 @@ FAULTS = {
     "faults": [{"when": {"nth": 9}, "then": {"status": 503}}],
     "webhooks": [{"then": {"answer": 500}}],
 }
-
-
-def create_paid(sandbox: Sandbox, **more: Any) -> Order:
-    """Create a paid order and settle its webhooks."""
-    order = sandbox.acted(sandbox.place(card(), **more), "customer pay")
-    sandbox.settle()
-    return order
 
 
 def test_both_orders_of_a_basket_show_the_mistake(watched: Sandbox) -> None:
@@ -34,7 +27,7 @@ def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> N
     """Correct handling of a payment is confirmed in one line; other endings are not green."""
     handling(watched, shop, reads)
     browser = Dashboard(watched)
-    page = browser.open(f"orders/{create_paid(watched)['id']}/")
+    page = browser.open(f"orders/{pays(watched)['id']}/")
     assert "good-verdict" in page.answer.text
     assert page.ids["verdict"] == "Your shop knows that the order is paid."
     assert page.ids["nav-mistakes"] == "Mistakes"
@@ -52,7 +45,7 @@ def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> N
 
 def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
     """Findings are counted in the navigation and marked in the list; equal ones share a card."""
-    orders = [create_paid(watched) for _ in range(3)]
+    orders = [pays(watched) for _ in range(3)]
     browser = Dashboard(watched)
     page = browser.open("mistakes/")
     assert page.ids["nav-mistakes"] == "Mistakes1"
@@ -115,7 +108,7 @@ def test_a_request_of_any_depth_breaks_no_page(sandbox: Sandbox) -> None:
 
 def test_findings_have_anchors(watched: Sandbox) -> None:
     """Links of the review lead to existing sections about mistakes and rules."""
-    create_paid(watched)
+    pays(watched)
     watched.post(f"/v1/orders/{watched.place(card())['id']}/refunds/", {})
     browser = Dashboard(watched)
     links = {link for link in browser.open("mistakes/").links if "/docs/" in link and "#" in link}
@@ -153,7 +146,7 @@ def test_the_money_is_shown_in_words_and_as_a_bar(sandbox: Sandbox) -> None:
 
 def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
     """The cards show the shop's belief and the service's status, as the list and the control API do."""
-    order = create_paid(watched)
+    order = pays(watched)
     browser = Dashboard(watched)
     page = browser.open(f"orders/{order['id']}/")
     assert page.ids["beliefs"].endswith("newcompleted≠")
@@ -171,7 +164,7 @@ def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
 
 def test_a_long_history_delays_no_page(watched: Sandbox) -> None:
     """A page is first shown without the review; a reload or a user without scripts gets it."""
-    order = create_paid(watched)
+    order = pays(watched)
     for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
     dashboard = Dashboard(watched)

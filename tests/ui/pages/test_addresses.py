@@ -35,7 +35,7 @@ def test_refunds_and_stored_cards_have_no_page(live: Sandbox, payer: Payer) -> N
 
 
 def test_pages_behind_a_proxy_keep_its_path_and_origin() -> None:
-    """Forms, assets and redirects use the path and origin of ``--public-url``."""
+    """Forms, assets, redirects and the API description use the path and origin of ``--public-url``."""
     with make_server(public_url="https://pay.example/sandbox/") as server:
         url = f"http://127.0.0.1:{server.port}"
         body = {"currency": "EUR", "amount": 5, "return_url": RETURN, "transactions": [by("wallet-web")]}
@@ -53,3 +53,5 @@ def test_pages_behind_a_proxy_keep_its_path_and_origin() -> None:
             allow_redirects=False,
         )
         assert posted.headers["Location"].startswith("http://shop.example:8443/thanks")
+        described = requests.get(f"{url}/openapi.json").json()
+        assert described["servers"][0]["url"] == "https://pay.example/sandbox"

@@ -36,6 +36,8 @@ def test_an_invoice_says_what_happens_next(live: Sandbox, payer: Payer) -> None:
     assert returned["order_id"] == order["id"]
     actions = [action["action"] for action in live.get("/control/actions/").json()["items"]]
     assert actions == ["visit", "return"]
+    timeline = live.get("/control/timeline/").json()["items"]
+    assert timeline[-1]["label"] == "returns to the shop"
     bare = live.place(by("bank-transfer"))
     url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
     assert live.http.get(url, allow_redirects=False).status_code == 404, "it has no return_url"

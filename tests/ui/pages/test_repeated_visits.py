@@ -116,17 +116,3 @@ def test_reloading_a_page_keeps_the_etag(sandbox: Sandbox, hosted: bool) -> None
     answer = sandbox.put(f"/v1/orders/{order['id']}/", {"description": "new"}, headers={"If-Match": before})
     assert answer.status_code == 200
     assert read_etag(sandbox, order) != before
-
-
-def test_a_second_visit_by_a_call_changes_nothing(sandbox: Sandbox) -> None:
-    """A second visit returns the ETag of the first."""
-    order = sandbox.place(card())
-    first = sandbox.act(order, "customer visit").headers["ETag"]
-    assert sandbox.act(order, "customer visit").headers["ETag"] == first
-
-
-def test_an_update_without_changes_keeps_the_etag(sandbox: Sandbox) -> None:
-    """An update with the order's current values keeps the ETag."""
-    order = sandbox.place(card(), description="socks")
-    before = read_etag(sandbox, order)
-    assert sandbox.put(f"/v1/orders/{order['id']}/", order).headers["ETag"] == before

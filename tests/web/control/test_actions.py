@@ -1,7 +1,5 @@
 """The control API performs possible actions on orders and refuses impossible ones."""
 
-from typing import Any
-
 import pytest
 
 from tests.support.driver import Sandbox, card, refused, violations
@@ -20,22 +18,6 @@ def test_an_impossible_action_names_the_possible_ones(sandbox: Sandbox) -> None:
         "visit",
         "choose",
     ]
-
-
-@pytest.mark.parametrize(
-    ("body", "paths"),
-    [
-        ({}, {"actor", "action"}),
-        ({"actor": "shop", "action": "pay"}, {"actor"}),
-        ({"actor": "bank", "action": "pay"}, {"action"}),
-        ({"actor": "customer", "action": "pay", "card": "gold", "amount": 0}, {"card", "amount"}),
-        ({"actor": "customer", "action": "pay", "colour": "red"}, {"colour"}),
-    ],
-)
-def test_a_wrong_action_is_refused(sandbox: Sandbox, body: dict[str, Any], paths: set[str]) -> None:
-    """All violations are reported together."""
-    answer = sandbox.post(f"/control/orders/{sandbox.place(card())['id']}/act/", body)
-    assert set(violations(answer)) == paths
 
 
 def test_a_choice_is_checked(sandbox: Sandbox) -> None:

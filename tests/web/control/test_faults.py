@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.driver import NOBODY, Sandbox, by, card, refused, violations
+from tests.support.driver import Sandbox, by, card, refused
 from tests.support.shop import Shop
 from tests.support.wire import NOTICES_SHORT_BODIES
 
@@ -86,46 +86,6 @@ def test_requests_can_be_limited(sandbox: Sandbox) -> None:
     assert refused(sandbox.create(), 429, "RateLimited")
     assert sandbox.create().headers["Retry-After"]
     sandbox.advance("PT1M")
-    assert sandbox.create().status_code == 201
-
-
-def test_faults_can_be_read_and_deleted(sandbox: Sandbox) -> None:
-    """Faults are read as they were set; a reset deletes them."""
-    document = {"faults": [{"then": {"status": 500}}], "webhooks": [{"then": {"drop": True}}]}
-    assert sandbox.put("/control/faults/", document).json() == document
-    assert sandbox.get("/control/faults/").json() == document
-    assert sandbox.create().status_code == 500
-    sandbox.post("/control/reset/")
-    assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
-    assert sandbox.create().status_code == 201
-
-
-@pytest.mark.parametrize(
-    ("document", "paths"),
-    [
-        ({"fault": []}, {"fault"}),
-        ({"faults": [{"when": {}}]}, {"faults[0].then"}),
-        ({"faults": [{"then": {}}]}, {"faults[0].then"}),
-        ({"faults": [{"then": {"phase": "after"}}]}, {"faults[0].then"}),
-        ({"faults": [{"then": {"status": 200}}]}, {"faults[0].then.status"}),
-        ({"faults": [{"then": {"status": 500, "reset": True}}]}, {"faults[0].then"}),
-        ({"faults": [{"then": {"latency": 0}}]}, {"faults[0].then.latency"}),
-        ({"faults": [{"then": {"hang": 61}}]}, {"faults[0].then.hang"}),
-        ({"faults": [{"then": {"rate_limit": "ten"}}]}, {"faults[0].then.rate_limit"}),
-        ({"faults": [{"then": {"rate_limit": "10/P1S"}}]}, {"faults[0].then.rate_limit"}),
-        ({"faults": [{"then": {"rate_limit": "10/PT0S"}}]}, {"faults[0].then.rate_limit"}),
-        ({"faults": [{"when": {"method": "post", "path": "v1", "nth": 0}, "then": {"reset": True}}]},
-         {"faults[0].when.method", "faults[0].when.path", "faults[0].when.nth[0]"}),
-        ({"faults": [{"then": {"reset": False}}]}, {"faults[0].then.reset"}),
-        ({"webhooks": [{"then": {"drop": True}}, {"when": {"order_id": NOBODY}, "then": {"drop": True}}]},
-         {"webhooks[1].when.order_id"}),
-        ({"faults": [{"then": {"truncate": True, "phase": "after"}}]}, {"faults[0].then.phase"}),
-        ({"faults": [{"then": {"rate_limit": "1/PT1S", "phase": "before"}}]}, {"faults[0].then.phase"}),
-    ],
-)  # fmt: skip
-def test_wrong_faults_are_refused(sandbox: Sandbox, document: dict[str, Any], paths: set[str]) -> None:
-    """The violations have paths, and no fault applies."""
-    assert set(violations(sandbox.put("/control/faults/", document))) == paths
     assert sandbox.create().status_code == 201
 
 

@@ -1,0 +1,108 @@
+"""Wrong calls of the control API: all violations are reported together, and nothing changes."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.driver import NOBODY, Sandbox, card, refused, violations
+
+WRONG_BODIES: dict[str, list[tuple[Any, set[str]]]] = {
+    "POST /control/orders/{order_id}/act/": [
+        ({}, {"actor", "action"}),
+        ({"actor": "shop", "action": "pay"}, {"actor"}),
+        ({"actor": "bank", "action": "pay"}, {"action"}),
+        ({"actor": "customer", "action": "pay", "card": "gold", "amount": 0}, {"card", "amount"}),
+        ({"actor": "customer", "action": "pay", "colour": "red"}, {"colour"}),
+    ],
+    "PATCH /control/clock/": [
+        ({}, {""}),
+        ({"mode": "stopped"}, {"mode"}),
+        ({"mode": "running", "rate": 0}, {"rate"}),
+        ({"mode": "running", "rate": "fast"}, {"rate"}),
+        ({"mode": "running", "rate": True}, {"rate"}),
+        ({"mode": "running", "rate": 10**7}, {"rate"}),
+        ({"mode": "frozen", "rate": 2}, {"rate"}),
+        ({"now": "tomorrow"}, {"now"}),
+        ({"mod": "frozen"}, {"mod", ""}),
+    ],
+    "PUT /control/scenario/": [
+        ({}, {"name"}),
+        ({"name": "Bad Name"}, {"name"}),
+        ({"name": []}, {"name"}),
+        ({"name": {}}, {"name"}),
+        ({"name": 5}, {"name"}),
+        ({"name": None}, {"name"}),
+        ({"name": "x", "rules": [{"then": {"custmer": "pays", "card": "frictionless"}}]}, {"rules[0].then", "rules[0].then.custmer"}),
+        ({"name": "x", "rules": [{"then": {"customer": "pays", "after": "soon"}, "times": 0}]},
+         {"rules[0].then.after", "rules[0].times"}),
+        ({"name": "x", "webhooks": [{"then": {"answer": 99}, "when": {"attempt": 11}}]},
+         {"webhooks[0].then.answer", "webhooks[0].when.attempt"}),
+        ({"name": "x", "webhooks": [{"when": {"order_id": NOBODY}, "then": {"drop": True}}]},
+         {"webhooks[0].when.order_id"}),  # scenarios are for future orders
+        ([], {""}),
+    ],
+    "PUT /control/faults/": [
+        ({"fault": []}, {"fault"}),
+        ({"faults": [{"when": {}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {"phase": "after"}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {"status": 200}}]}, {"faults[0].then.status"}),
+        ({"faults": [{"then": {"status": 500, "reset": True}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {"latency": 0}}]}, {"faults[0].then.latency"}),
+        ({"faults": [{"then": {"hang": 61}}]}, {"faults[0].then.hang"}),
+        ({"faults": [{"then": {"rate_limit": "ten"}}]}, {"faults[0].then.rate_limit"}),
+        ({"faults": [{"then": {"rate_limit": "10/P1S"}}]}, {"faults[0].then.rate_limit"}),
+        ({"faults": [{"then": {"rate_limit": "10/PT0S"}}]}, {"faults[0].then.rate_limit"}),
+        ({"faults": [{"when": {"method": "post", "path": "v1", "nth": 0}, "then": {"reset": True}}]},
+         {"faults[0].when.method", "faults[0].when.path", "faults[0].when.nth[0]"}),
+        ({"faults": [{"then": {"reset": False}}]}, {"faults[0].then.reset"}),
+        ({"webhooks": [{"then": {"drop": True}}, {"when": {"order_id": NOBODY}, "then": {"drop": True}}]},
+         {"webhooks[1].when.order_id"}),
+        ({"faults": [{"then": {"truncate": True, "phase": "after"}}]}, {"faults[0].then.phase"}),
+        ({"faults": [{"then": {"rate_limit": "1/PT1S", "phase": "before"}}]}, {"faults[0].then.phase"}),
+    ],
+}  # fmt: skip
+WRONG_QUERIES: dict[str, list[tuple[str, set[str]]]] = {
+    "/control/wait/": [
+        ("", {""}),
+        ("timeout=5", {""}),
+        ("order_id=x", {"", "status"}),
+        ("status=new", {"", "status"}),
+        ("idle=1&timeout=61", {"timeout"}),
+        ("idle=1&timeout=soon", {"timeout"}),
+        ("idle=yes", {"idle"}),
+        ("order_id=x&status=payed", {"status"}),
+        ("idl=1", {"idl"}),
+    ],
+    "/control/journal/": [
+        ("status=abc", {"status"}),
+        ("status=%C2%B2", {"status"}),
+        ("count=0", {"count"}),
+        ("count=yes", {"count"}),
+    ],
+}
+
+
+@pytest.mark.rule("SCN-01")
+@pytest.mark.parametrize(
+    ("call", "body", "paths"), [(call, *row) for call, rows in WRONG_BODIES.items() for row in rows]
+)
+def test_a_wrong_body_names_what_is_wrong(sandbox: Sandbox, call: str, body: Any, paths: set[str]) -> None:
+    """Each violation has its path, and the state of the project is unchanged."""
+    method, _, path = call.format(order_id=sandbox.place(card())["id"]).partition(" ")
+    before = sandbox.get("/control/state/").json()
+    assert set(violations(sandbox.call(method, path, body))) == paths
+    assert sandbox.get("/control/state/").json() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "paths"), [(path, *row) for path, rows in WRONG_QUERIES.items() for row in rows]
+)
+def test_a_wrong_query_names_what_is_wrong(sandbox: Sandbox, path: str, query: str, paths: set[str]) -> None:
+    """A wrong condition or filter is refused at once, instead of a wait or an empty list."""
+    assert set(violations(sandbox.get(f"{path}?{query}"))) == paths
+
+
+def test_a_wait_for_an_unknown_order_is_refused(sandbox: Sandbox) -> None:
+    """Nothing could end the wait."""
+    refused(sandbox.get("/control/wait/?order_id=x&status=new"), 404, "NotFound")
