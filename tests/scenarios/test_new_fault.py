@@ -92,7 +92,6 @@ print("there")
 """
 TESTS = (
     "tests/scenarios/test_schema.py::test_the_schema_file_is_current",
-    "tests/scenarios/test_effects.py",
     "tests/cli/test_examples.py::test_the_help_of_faults_names_every_effect",
 )
 NO_SCHEMA = "test_schema.py::test_the_schema_file_is_current"

@@ -34,7 +34,7 @@ from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
-from tests.simulation.database import Broken, Fault, Killed, Mistake, SharedState, SimulatedDatabase
+from tests.simulation.database import Broken, Fault, Killed, SharedState, SimulatedDatabase
 from tests.simulation.world import World
 from tests.support.projects import catalogue
 from tests.support.state_files import snapshot_of
@@ -92,7 +92,7 @@ class SimulatedCourier(Courier):
         """Let other servers work."""
         self._company.world.wait(seconds)
         self._server.database.expect_alive()
-        return self._company.gives_up_webhooks
+        return False
 
 
 class Server:
@@ -156,10 +156,9 @@ class CallCounts:
 class Company:
     """A simulation run with its servers, clients and shop."""
 
-    def __init__(self, seed: int, faults: Mapping[int, Fault], mistake: Mistake | None = None) -> None:
+    def __init__(self, seed: int, faults: Mapping[int, Fault]) -> None:
         self.world = World(seed)
-        self.shared = SharedState(self.world, {}, mistake)
-        self.gives_up_webhooks = mistake is Mistake.GIVES_UP
+        self.shared = SharedState(self.world, {})
         self.counts = CallCounts()
         self.received: list[QueuedDelivery] = []  # the webhooks that the shop received, in order
         self._names = 0

@@ -1,6 +1,6 @@
 """A database in memory with row locks, aborted and unknown commits, and expiring claims.
 
-Faults are injected at chosen statements. A mistake can be planted to check that the simulation finds it.
+Faults are injected at chosen statements.
 """
 
 import json
@@ -48,19 +48,6 @@ class Fault(StrEnum):
     FULL = "not executed, nor are the next writes, because the disk is full"
 
 
-class Mistake(StrEnum):
-    """Mistakes that can be planted in the servers or in the database."""
-
-    NO_LOCK = "a row is not locked"
-    NO_VERSION_CHECK = "memory is not updated to the row's version"
-    UNKNOWN_IS_FAILED = "a commit with a lost response counts as failed"
-    CLAIMED_TWICE = "other servers do not see a courier's claim"
-    ROW_WITHOUT_VERSION = "a record is written without its version"
-    NO_ANSWER_STORED = "a commit does not store its response"
-    FOREIGN_TROUBLE = "an unreachable database looks like a mistake in an event"
-    GIVES_UP = "a webhook that cannot be stored is dropped, and the next one is sent"
-
-
 class Killed(BaseException):
     """The server of this thread is dead."""
 
@@ -85,13 +72,12 @@ class Row:
 
 
 class SharedState:
-    """The database's shared state: rows, faults and the planted mistake."""
+    """The database's shared state: rows and faults."""
 
-    def __init__(self, world: World, faults: dict[int, Fault], mistake: Mistake | None = None) -> None:
+    def __init__(self, world: World, faults: dict[int, Fault]) -> None:
         self.world = world
         self.rows: dict[str, Row] = {}
         self.faults = faults
-        self.mistake = mistake
         self.statements = 0
         self.absences = 0  # servers killed, or paused for longer than a claim lasts
         self._broken_until = 0
@@ -155,7 +141,7 @@ class SimulatedSession:
         self.is_over = False
         with self._shared.statement(database):
             row = self.row = self._shared.rows.get(project_id)
-            if row is not None and self._shared.mistake is not Mistake.NO_LOCK:
+            if row is not None:
                 self._lock(row)
             self.head = database.head_of(row, known_version) if row is not None else None
 
@@ -199,16 +185,9 @@ class SimulatedSession:
                 version = self._database.write(self.row, written)
                 self.is_over = True
             return version
-        except Broken as broken:
+        except Broken:
             self.is_over = True
-            if self._shared.mistake is Mistake.UNKNOWN_IS_FAILED:
-                raise not_stored(broken) from broken
-            try:
-                return self._database.happened(written)
-            except NotStored as failed:
-                if self._shared.mistake is Mistake.FOREIGN_TROUBLE:
-                    raise RuntimeError("the connection to the database broke") from failed
-                raise
+            return self._database.happened(written)
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
         """Write only claims, and commit."""
@@ -269,18 +248,12 @@ class SimulatedDatabase:
 
     def head_of(self, row: Row, known_version: int) -> Head:
         """Return the head of a row as a server reads it."""
-        now, mistake = self.shared.world.seconds, self.shared.mistake
-        version = row.version
-        if mistake is Mistake.NO_VERSION_CHECK and known_version > 0:
-            version = known_version
-        is_newer = version != known_version
+        now = self.shared.world.seconds
+        is_newer = row.version != known_version
         courier = row.courier if row.courier_until > now else None
-        if mistake is Mistake.CLAIMED_TWICE and courier != self.server_id:
-            courier = None
         holder = row.clock_holder if row.clock_until > now else None
-        last = row.last if version == row.version else ""
         bodies = (row.chosen, row.counters) if is_newer else (None, None)
-        return Head(version, last, 0, courier, holder, False, *bodies)
+        return Head(row.version, row.last, 0, courier, holder, False, *bodies)
 
     def read(self, row: Row, since: int) -> Changes:
         """Return the records newer than a version."""
@@ -313,15 +286,11 @@ class SimulatedDatabase:
         is_same_epoch = before.get("epoch") == after.get("epoch")
         assert not is_same_epoch or before["now"] <= after["now"], "the clock goes back"
         row.chosen, row.counters = written.chosen or row.chosen, written.counters or row.counters
-        version = row.version
-        if self.shared.mistake is Mistake.ROW_WITHOUT_VERSION:
-            version = 0
         for kind, item_id, body in written.rows:
-            row.records[kind, item_id] = (version, body)
+            row.records[kind, item_id] = (row.version, body)
         self.put_claims(row, written.courier, written.clock_holder, written.due_in_seconds)
         part = written.part
-        if self.shared.mistake is not Mistake.NO_ANSWER_STORED:
-            row.requests[part.request_id, part.number] = (row.version, part.answer)
+        row.requests[part.request_id, part.number] = (row.version, part.answer)
         return row.version
 
     def put_claims(

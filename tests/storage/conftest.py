@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,8 +31,8 @@ class Backend:
 
     name: str
     storages: Storages
-    stored: Callable[[], Sequence[StoredProject]] | None  # None: the backend is not persistent
-    refuse_commits: Callable[[], AbstractContextManager[Any]] | None
+    stored: Callable[[], Sequence[StoredProject]]
+    refuse_commits: Callable[[], AbstractContextManager[Any]]
     """A context in which the backend refuses every commit."""
 
 
@@ -40,13 +40,21 @@ class Backend:
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Each storage backend in turn."""
     if request.param == "memory":
-        yield Backend(request.param, MemoryStorage(), None, None)
+        yield Backend(request.param, MemoryStorage(), list, nullcontext)
     elif request.param == "sqlite":
         file = StateFile(tmp_path / "state.db")
         yield Backend(request.param, file, lambda: read_copy(file.path)[1], lambda: full(file))
         file.close()
     else:
         yield from _in_postgresql(request.getfixturevalue("postgresql"))
+
+
+@pytest.fixture
+def durable(backend: Backend) -> Backend:
+    """Each backend that stores projects, in turn."""
+    if backend.name == "memory":
+        pytest.skip("memory stores nothing")
+    return backend
 
 
 def _in_postgresql(server: Postgres) -> Iterator[Backend]:

@@ -86,16 +86,14 @@ def test_everything_is_counted(services: CountingServices, registry: Registry, p
 
 
 def test_a_resumed_project_counts_the_same(
-    backend: Backend, services: CountingServices, registry: Registry, project: Project
+    durable: Backend, services: CountingServices, registry: Registry, project: Project
 ) -> None:
     """A resumed project counts when it is opened; a copy of another server's project counts nothing."""
-    if backend.stored is None:
-        pytest.skip("the backend is not persistent")
     usage, total_bytes = usage_of(project), services.total_bytes
-    (stored,) = backend.stored()
+    (stored,) = durable.stored()
     identity = read_identity(stored.identity)
     resumed = resume_project(
-        identity, stored, services, backend.storages.storage(identity, REAL_TIME), "test"
+        identity, stored, services, durable.storages.storage(identity, REAL_TIME), "test"
     )
     assert resumed.account is not None
     assert (resumed.account.usage, services.total_bytes) == (usage, total_bytes)
@@ -107,11 +105,9 @@ def test_a_resumed_project_counts_the_same(
 
 
 def test_a_commit_that_fails_counts_nothing(
-    backend: Backend, services: CountingServices, project: Project
+    durable: Backend, services: CountingServices, project: Project
 ) -> None:
     """A failed commit leaves the usage unchanged."""
-    if backend.refuse_commits is None:
-        pytest.skip("the backend cannot refuse commits")
-    with backend.refuse_commits(), pytest.raises(NotStored):
+    with durable.refuse_commits(), pytest.raises(NotStored):
         describe(project, "x" * 100_000)
     expect_counted(services, project)

@@ -58,7 +58,7 @@ def rename_first_order(project: Project, name: str) -> None:
 
 def expect_stored(backend: Backend, *projects: Project) -> None:
     """Assert that the backend stores exactly the state in memory, and that the projects can be resumed."""
-    if backend.stored is None:
+    if backend.name == "memory":
         return
     stored = backend.stored()
     assert [each.identity["project_id"] for each in stored] == [each.project_id for each in projects]
@@ -101,17 +101,15 @@ def test_a_change_is_stored_as_in_memory(backend: Backend, project: Project, cha
 
 
 @pytest.mark.parametrize("change", ["edit", "restore"])
-def test_a_commit_that_fails_leaves_no_trace(backend: Backend, project: Project, change: str) -> None:
+def test_a_commit_that_fails_leaves_no_trace(durable: Backend, project: Project, change: str) -> None:
     """A failed commit changes neither memory nor the backend; the next commit succeeds."""
-    if backend.refuse_commits is None:
-        pytest.skip("the backend cannot refuse commits")
     before = state(project)
-    with backend.refuse_commits(), pytest.raises(NotStored):
+    with durable.refuse_commits(), pytest.raises(NotStored):
         CHANGES[change](project)
     assert state(project) == before
-    expect_stored(backend, project)
+    expect_stored(durable, project)
     rename_first_order(project, "kept")
-    expect_stored(backend, project)
+    expect_stored(durable, project)
 
 
 def test_large_records_and_many_of_them(backend: Backend, project: Project) -> None:
@@ -126,7 +124,7 @@ def test_large_records_and_many_of_them(backend: Backend, project: Project) -> N
             copy.transactions = ()
             copy.refunds = ()
             edit.orders[copy.id] = copy
-    if backend.stored is not None:
+    if backend.name != "memory":
         (stored,) = backend.stored()
         assert [order["id"] for order in stored.state["orders"]] == project.epoch.store.order_ids()
         assert stored.state["orders"][0] == json.loads(json.dumps(encode(project.find_order(first.id))))
@@ -149,10 +147,8 @@ def test_projects_at_the_same_time(backend: Backend, registry: Registry) -> None
 
 
 @pytest.mark.rule("A43")
-def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
+def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     """The journal is restored: requests, faults, actions, statuses, agenda events, failures; no secrets."""
-    if backend.stored is None:
-        pytest.skip("the backend is not persistent")
     noon, journal = project.now(), project.epoch.journal
     journal.add(
         [
@@ -183,13 +179,13 @@ def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
     assert [journal.next_id("of the records above") for _ in range(4)]
     journal.add([RecordedDecision(journal.next_id("decision"), "t-6", DECISION)])
     save_new_records(project)
-    resumed = resume(backend, project)
+    resumed = resume(durable, project)
     assert list(resumed.epoch.journal.entries()) == list(journal.entries())
     assert list(resumed.epoch.journal.actions()) == list(journal.actions())
     assert resumed.epoch.journal.of(ReachedStatus) == journal.of(ReachedStatus)
     assert resumed.epoch.journal.of(AgendaEvent) == journal.of(AgendaEvent)
     assert resumed.epoch.journal.failures == journal.failures
-    if backend.name != "postgresql":  # there, numbers increase with time
+    if durable.name != "postgresql":  # there, numbers increase with time
         assert resumed.epoch.journal.next_id("request") == "request-7"
     explanation = resumed.epoch.journal.explanation("t-6")
     assert [explanation, journal.explanation("t-6")] == [{"scenario": "default", "rule": 3}] * 2
@@ -199,18 +195,16 @@ def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
 
 
 def test_records_can_be_added_before_the_saved_journal_is_read(
-    backend: Backend, project: Project, monkeypatch: pytest.MonkeyPatch
+    durable: Backend, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The saved journal is read on first access, is retried after an error, and precedes new records."""
-    if backend.stored is None:
-        pytest.skip("the backend is not persistent")
     before, after = (
         ReachedStatus(f"status-{number}", "o", None, None, "open", project.now(), project.now(), None)
         for number in (1, 2)
     )
     project.epoch.journal.add([before])
     save_new_records(project)
-    journal, store = resume(backend, project).epoch.journal, project.epoch.store
+    journal, store = resume(durable, project).epoch.journal, project.epoch.store
     with monkeypatch.context() as patched:
         patched.setattr(type(store), "journal_rows", _refuse)
         journal.add([after])
@@ -232,17 +226,14 @@ def stored_journal(project: Project) -> Sequence[JournalRow]:
 
 def resume(backend: Backend, project: Project) -> Project:
     """Resume the project as another server would."""
-    assert backend.stored is not None
     (stored,) = backend.stored()
     storage = backend.storages.storage(project.identity, REAL_TIME)
     return resume_project(project.identity, stored, SERVICES, storage, "test")
 
 
-def test_a_journal_is_bounded(backend: Backend, project: Project) -> None:
+def test_a_journal_is_bounded(durable: Backend, project: Project) -> None:
     """The oldest records are removed from the store, as from memory."""
-    if backend.stored is None:
-        pytest.skip("the backend is not persistent")
-    if backend.name == "postgresql":
+    if durable.name == "postgresql":
         pytest.skip("PostgreSQL counts its records only from time to time")
     store = project.epoch.store
     store.save_journal_rows([JournalRow("status", number, "{}") for number in (1, 2, 3)])
@@ -250,14 +241,12 @@ def test_a_journal_is_bounded(backend: Backend, project: Project) -> None:
     assert [row.number for row in stored_journal(project)] == [2, 3, RECORDS_MAX + 2]
 
 
-def test_settings_of_a_newer_server_are_kept_and_ignored(backend: Backend, project: Project) -> None:
+def test_settings_of_a_newer_server_are_kept_and_ignored(durable: Backend, project: Project) -> None:
     """A server of an older version can use the project, and preserves unknown settings."""
-    if backend.stored is None:
-        return
-    (copy,) = backend.stored()
+    (copy,) = durable.stored()
     copy.state["settings"]["made_later"] = {"a": 1}
     resumed = resume_project(
-        project.identity, copy, SERVICES, backend.storages.storage(project.identity, REAL_TIME), "test"
+        project.identity, copy, SERVICES, durable.storages.storage(project.identity, REAL_TIME), "test"
     )
     resumed.epoch.state = resumed.epoch.state.with_settings({"name": "Shoe shop"})
     assert resumed.epoch.state.chosen.settings["made_later"] == {"a": 1}

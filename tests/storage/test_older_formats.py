@@ -65,13 +65,6 @@ def test_a_failed_migration_does_not_change_the_file(tmp_path: Path) -> None:
     assert state.read_bytes() == before
 
 
-def test_an_older_snapshot_is_restored(sandbox: Sandbox) -> None:
-    """An older snapshot is restored with all of its records."""
-    golden = json.loads((GOLDEN / "snapshot-2.json").read_text())
-    assert sandbox.put("/control/state/", golden).status_code == 200
-    assert sandbox.get("/control/state/").json()["orders"] == golden["orders"]
-
-
 def test_a_newer_snapshot_is_refused_by_name(sandbox: Sandbox) -> None:
     """The refusal of a newer snapshot names the format that this version writes."""
     golden = json.loads((GOLDEN / "snapshot-2.json").read_text())

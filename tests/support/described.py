@@ -50,10 +50,11 @@ def _validators() -> list[tuple[str, re.Pattern[str], dict[str, Draft202012Valid
 def check_answer(method: str, path: str, answer: requests.Response) -> None:
     """Fail if a response differs from the description, or if an error does not have the standard shape."""
     bare = path.partition("?")[0]
-    if answer.status_code >= 400:
+    is_refused = answer.status_code >= 400
+    is_explained = EXPLAINED.fullmatch(answer.headers.get("Sandbox-Explain", "")) is not None
+    assert is_explained == (is_refused and bare.startswith("/v1")), answer.headers
+    if is_refused:
         assert answer.json().keys() == {"error"}, answer.text
-        is_explained = EXPLAINED.fullmatch(answer.headers.get("Sandbox-Explain", "")) is not None
-        assert is_explained == bare.startswith("/v1"), answer.headers
     for known_method, pattern, by_status, statuses in _validators():
         if known_method == method and pattern.fullmatch(bare):
             validator = by_status.get(str(answer.status_code))

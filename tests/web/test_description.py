@@ -182,13 +182,6 @@ def with_another_key(example: Any) -> Iterator[Any]:
         yield from ([wrong] for wrong in with_another_key(example[0]))
 
 
-def test_a_misspelled_clock_gets_a_suggestion(server: Server) -> None:
-    """A misspelled ``clock`` is reported with the correct key, although only new projects have it."""
-    answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"})
-    (violation,) = answer.json()["error"]["violations"]
-    assert (violation["path"], violation["nearest"]) == ("clok", "clock")
-
-
 REFUSALS_WITHOUT_EXAMPLE = {  # needs two concurrent clients, a control token or a year of payments
     "GET /control/events/ 400", "GET /control/events/ 401", "GET /control/projects/ 401",
     "GET /control/projects/review/ 401", "GET /control/servers/ 401",

@@ -160,12 +160,6 @@ def test_a_fault_is_explained_as_a_fault(sandbox: Sandbox) -> None:
     assert read_explanation(sandbox.create(amount=0))[0].startswith("SET-11 ")
 
 
-def test_successful_calls_have_no_explanation(sandbox: Sandbox) -> None:
-    """Successful calls and refusals by the control API have no such header."""
-    assert "Sandbox-Explain" not in sandbox.create().headers
-    assert "Sandbox-Explain" not in sandbox.put("/control/faults/", {"x": 1}).headers
-
-
 def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
     """The header is one line of printable ASCII, whatever the merchant sent."""
     answer = sandbox.create(payment_methods=["é\r\nX-Evil: 1"] * 100)

@@ -58,16 +58,6 @@ def test_invalid_return_paths_lead_to_the_orders(sandbox: Sandbox, back: str) ->
     assert page.status_code == 200
 
 
-def test_actions_by_hand_are_published(sandbox: Sandbox) -> None:
-    """Actions by hand are published as events, so other windows update."""
-    order = sandbox.authorized()
-    project = sandbox.project_in_process
-    before = project.events.number
-    dashboard = Dashboard(sandbox)
-    dashboard.press(dashboard.open(f"orders/{order['id']}/"), "merchant capture", amount="1")
-    assert [event.kind for event in project.events.events_after(before)][-1] == "action"
-
-
 def test_a_fault_for_one_call_is_off_once_it_was_applied(sandbox: Sandbox) -> None:
     """A fault for one call is used up; switching another fault does not arm it again."""
     dashboard = Dashboard(sandbox)

@@ -53,8 +53,9 @@ def test_wrong_settings_are_refused_with_all_violations(sandbox: Sandbox) -> Non
     expected = {
         "mode", "webhook_url", "payment_methods[1]", "cards_approved", "unknown_fields", "seed", "nmae",
     }  # fmt: skip
-    created = violations(sandbox.post("/control/projects/", {**wrong, "clock": "stopped"}))
+    created = violations(sandbox.post("/control/projects/", {**wrong, "clock": "stopped", "clok": 1}))
     assert expected | {"clock"} <= created.keys()
+    assert "did you mean 'clock'?" in created["clok"], "only creations have a clock"
     assert any(path.startswith("aliases") for path in created)
     assert "did you mean 'name'?" in created["nmae"]
     before = sandbox.get("/control/project/").json()

@@ -1,9 +1,6 @@
 """The timeline lists all events, with causes before effects."""
 
-from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from tests.support.driver import NOBODY, Sandbox, by, card, refused
 from tests.support.payer import Payer, payment_page
@@ -77,31 +74,6 @@ def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> No
     assert [item["label"] for item in read_timeline(watched, expiring) if item["kind"] == "agenda-event"] == [
         "expiry"
     ]
-
-
-def cause_of(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
-    """Return the entry that caused a status."""
-    (status_entry,) = [item for item in items if item["kind"] == "status" and item["label"] == status]
-    (cause,) = [item for item in items if item["id"] == status_entry["cause"]]
-    return cause
-
-
-@pytest.mark.parametrize(
-    ("end", "status", "cause"),
-    [
-        (lambda sandbox, order: sandbox.delete(f"/v1/orders/{order['id']}/"), "cancelled", "request"),
-        (lambda sandbox, order: sandbox.acted(order, "customer cancel"), "cancelled", "action"),
-        (lambda sandbox, order: sandbox.advance("PT30M"), "expired", "agenda-event"),
-    ],
-    ids=["by the shop", "by the customer", "by the clock"],
-)
-def test_a_status_names_its_cause(
-    sandbox: Sandbox, end: Callable[[Sandbox, dict[str, Any]], Any], status: str, cause: str
-) -> None:
-    """The cause is a request, an action or a scheduled event."""
-    order = sandbox.place(card())
-    end(sandbox, order)
-    assert cause_of(read_timeline(sandbox, order), status)["kind"] == cause
 
 
 def test_retries_are_listed_with_their_responses(watched: Sandbox, shop: Shop) -> None:
