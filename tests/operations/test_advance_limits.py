@@ -64,7 +64,7 @@ def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
     for client in clients:
         client.start()
     try:
-        answer = watched.post("/control/clock/advance/", {"by": "P8D", "timeout": 30})
+        answer = watched.post("/control/clock/advance/", {"by": "P8D", "timeout": 600})
         assert watched.read(paid)["status"] == "expired"
     finally:
         is_finished.set()

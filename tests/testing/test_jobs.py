@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from threading import Event, current_thread
 from typing import Any
 
 import pytest
@@ -37,9 +38,16 @@ def test_an_advance_until_idle_ignores_jobs(payment_sandbox: PaymentSandbox) -> 
 
 
 def test_a_job_makes_up_for_a_lost_webhook(payment_sandbox: PaymentSandbox) -> None:
-    """Webhooks that a job causes are delivered before the advance continues."""
+    """Webhooks that a job causes follow it on the thread of the test, before the advance continues."""
     notified: list[str] = []
-    payment_sandbox.deliver_to(shop_that(notified.append))
+
+    def handle(order_id: str) -> None:
+        assert is_idle, "the job may not have stored what the webhook is about"
+        assert current_thread() is tests_thread
+        notified.append(order_id)
+
+    is_idle, tests_thread = [True], current_thread()
+    payment_sandbox.deliver_to(shop_that(handle))
     payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
@@ -48,8 +56,11 @@ def test_a_job_makes_up_for_a_lost_webhook(payment_sandbox: PaymentSandbox) -> N
     def refund() -> None:
         url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
         if payment_sandbox.session.get(url).json()["status"] == "completed" and not notified:
+            is_idle.clear()
             answer = payment_sandbox.session.post(f"{url}refunds/", json={"amount": 5})
             assert answer.status_code == 201
+            Event().wait(0.05)  # another thread could deliver the webhook meanwhile
+            is_idle.append(True)
 
     payment_sandbox.every("PT1M", refund)
     payment_sandbox.clock.advance("PT2M")

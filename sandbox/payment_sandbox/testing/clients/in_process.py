@@ -8,6 +8,7 @@ from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -135,7 +136,7 @@ class InProcess:
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_PATHS) else None
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
-        delivers = waits or _may_precede_response(project, receiver)
+        delivers = (waits or _may_precede_response(project, receiver)) and not _is_made_by_job(project)
         with self._server.services.courier.waiting() if delivers else nullcontext():
             line = _InProcessConnection(path, shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
@@ -208,6 +209,15 @@ def _may_precede_response(project: "Project | None", receiver: Receiver | None) 
         return False
     is_rehearsed = project.epoch.rehearsal is not NO_REHEARSAL
     return is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
+
+
+def _is_made_by_job(project: "Project | None") -> bool:
+    """Return whether a job makes the call; the advance on this thread delivers its webhooks after the job."""
+    return (
+        project is not None
+        and project.epoch.jobs.running is not None
+        and caller().waiting_thread() is not None
+    )
 
 
 def _await_webhooks(project: "Project", receiver: Receiver | None) -> bool:
