@@ -1,7 +1,7 @@
 """Calls to the sandbox without sockets, answered on the caller's thread."""
 
 from base64 import b64decode, b64encode
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from http.client import responses
 from json import loads
 from threading import current_thread
@@ -136,8 +136,7 @@ class InProcess:
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_PATHS) else None
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
-        delivers = (waits or _may_precede_response(project, receiver)) and not _is_made_by_job(project)
-        with self._server.services.courier.waiting() if delivers else nullcontext():
+        with self._waiting(project, is_needed=waits or _may_precede_response(project, receiver)):
             line = _InProcessConnection(path, shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
@@ -154,6 +153,12 @@ class InProcess:
                 project.release(held)
             for project in dict.fromkeys(project for project, _ in held_by_calls):
                 _await_webhooks(project, self._receiver_of(project))
+
+    def _waiting(self, project: "Project | None", *, is_needed: bool) -> AbstractContextManager[None]:
+        """Let this thread deliver webhooks; for a job, the advance that runs it delivers them afterwards."""
+        is_in_advance = caller().waiting_thread() is not None
+        is_in_job = is_in_advance and project is not None and project.epoch.jobs.running is not None
+        return self._server.services.courier.waiting() if is_needed and not is_in_job else nullcontext()
 
     def _receiver_of(self, project: "Project | None") -> Receiver | None:
         """Return the application in this process that receives the project's webhooks."""
@@ -209,15 +214,6 @@ def _may_precede_response(project: "Project | None", receiver: Receiver | None) 
         return False
     is_rehearsed = project.epoch.rehearsal is not NO_REHEARSAL
     return is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
-
-
-def _is_made_by_job(project: "Project | None") -> bool:
-    """Return whether a job makes the call; the advance on this thread delivers its webhooks after the job."""
-    return (
-        project is not None
-        and project.epoch.jobs.running is not None
-        and caller().waiting_thread() is not None
-    )
 
 
 def _await_webhooks(project: "Project", receiver: Receiver | None) -> bool:
