@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from time import monotonic
 
 import certifi
 import pytest
@@ -33,15 +34,17 @@ def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_serve_stops_cleanly_although_clients_are_connected(serve: Serve, number: int) -> None:
-    """Open connections and incomplete requests do not delay the end."""
+def test_serve_stops_cleanly_within_two_seconds(serve: Serve, number: int) -> None:
+    """Open connections and incomplete requests do not delay the end; a slow machine needs longer to start, too."""
+    before_seconds = monotonic()
     process, first_line = serve()
+    limit_seconds = max(2.0, 3 * (monotonic() - before_seconds))
     host, _, port = url_in(first_line).partition("://")[2].partition(":")
     with socket.create_connection((host, int(port))) as idle, requests.Session() as session:
         assert session.get(f"{url_in(first_line)}/health/").status_code == 200
         idle.sendall(b"POST /v1/orders/ HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
         process.send_signal(number)
-        assert process.wait(30) == 0, "it waited for its clients"
+        assert process.wait(limit_seconds) == 0
 
 
 def test_serve_stops_with_standard_input() -> None:
