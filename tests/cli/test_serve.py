@@ -35,7 +35,7 @@ def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_stops_cleanly_within_two_seconds(serve: Serve, number: int) -> None:
-    """Open connections and incomplete requests do not delay the end; a slow machine needs longer to start, too."""
+    """Open connections and incomplete requests do not delay the end; a slow machine gets more time."""
     before_seconds = monotonic()
     process, first_line = serve()
     limit_seconds = max(2.0, 3 * (monotonic() - before_seconds))
