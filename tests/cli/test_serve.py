@@ -6,12 +6,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic
 
 import certifi
 import pytest
 import requests
 
+from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.version import __version__
 from tests.support.commands import Serve, command, run, run_program, run_python
 from tests.support.tools import require
@@ -36,9 +36,9 @@ def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_stops_cleanly_within_two_seconds(serve: Serve, number: int) -> None:
     """Open connections and incomplete requests do not delay the end; a slow machine gets more time."""
-    before_seconds = monotonic()
+    before_seconds = monotonic_seconds()
     process, first_line = serve()
-    limit_seconds = max(2.0, 3 * (monotonic() - before_seconds))
+    limit_seconds = max(2.0, 3 * (monotonic_seconds() - before_seconds))
     host, _, port = url_in(first_line).partition("://")[2].partition(":")
     with socket.create_connection((host, int(port))) as idle, requests.Session() as session:
         assert session.get(f"{url_in(first_line)}/health/").status_code == 200
