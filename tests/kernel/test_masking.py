@@ -69,6 +69,7 @@ def test_masked_json_stays_valid() -> None:
         "2026-03-01\t2026-04-01\n1772366400\t1775044800",
         json.dumps({"amounts": [1000, 2500, 1295, 705], "quantity": 3}, indent=4),
         "order 2026112212345678\ninvoice 2026000123",
+        '{"vault_token": "79ef8de3f48599518263517c32bc065e"}',
     ],
     ids=[
         "no card has twelve digits and a 4",
@@ -82,6 +83,7 @@ def test_masked_json_stays_valid() -> None:
         "dates and times on lines",
         "amounts in JSON",
         "numbers of orders",
+        "a stored card",
     ],
 )
 def test_other_texts_stay(text: str) -> None:

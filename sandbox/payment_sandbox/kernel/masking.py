@@ -24,9 +24,11 @@ SHORT_NUMBER_LENGTH: Final = 12
 KEY_LENGTH_MIN: Final = 16
 """Shorter API keys may be common words, which a configuration may contain anyway."""
 
-_UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+_IDENTIFIER: Final = f"{_UUID}|(?<![0-9a-z])[0-9a-f]{{32}}(?![0-9a-z])"
+"""Identifiers and stored cards' tokens, whose digits may look like a card number."""
 _HARMLESS_TEXT: Final = Pattern(
-    rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
+    rf"[a-z_-]{{0,40}}|{_IDENTIFIER}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
 )
 """Words, identifiers and timestamps: most strings in a record match and skip the other checks."""
 
@@ -38,7 +40,7 @@ _GROUPS: Final = (
 )
 _ESCAPE: Final = "%[0-9A-Fa-f]{2}"
 _NUMBER: Final = Pattern(
-    f"{_UUID.pattern}|{_ESCAPE}|(?:(?<![0-9])|(?<={_ESCAPE}))({'|'.join(_GROUPS)})(?![0-9])"
+    f"{_IDENTIFIER}|{_ESCAPE}|(?:(?<![0-9])|(?<={_ESCAPE}))({'|'.join(_GROUPS)})(?![0-9])"
 )
 """A card number, in its only group; identifiers and escapes match, too, so that no number begins in one."""
 _GAPS: Final = Pattern(_GAP)

@@ -180,8 +180,14 @@ class Courier:
             self._start_carrier(project, epoch)
 
     @contextmanager
-    def waiting(self) -> "Iterator[None]":
-        """Defer deliveries to this thread within the context; at its end, hand the rest to other threads."""
+    def waiting(self, project: Project | None = None) -> "Iterator[None]":
+        """Defer deliveries to this thread within the context; at its end, hand the rest to other threads.
+
+        If a job of the project makes the call, the advance on this thread delivers after the job.
+        """
+        if project is not None and project.epoch.jobs.running and caller().waiting_thread() is not None:
+            yield
+            return
         with as_waiting_thread() as waiting:
             try:
                 yield

@@ -1,14 +1,13 @@
 """Calls to the sandbox without sockets, answered on the caller's thread."""
 
 from base64 import b64decode, b64encode
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from http.client import responses
 from json import loads
 from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -136,7 +135,8 @@ class InProcess:
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_PATHS) else None
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
-        with self._waiting(project, is_needed=waits or _may_precede_response(project, receiver)):
+        delivers = waits or _may_precede_response(project, receiver)
+        with self._server.services.courier.waiting(project) if delivers else nullcontext():
             line = _InProcessConnection(path, shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
@@ -153,12 +153,6 @@ class InProcess:
                 project.release(held)
             for project in dict.fromkeys(project for project, _ in held_by_calls):
                 _await_webhooks(project, self._receiver_of(project))
-
-    def _waiting(self, project: "Project | None", *, is_needed: bool) -> AbstractContextManager[None]:
-        """Let this thread deliver webhooks; for a job, the advance that runs it delivers them afterwards."""
-        is_in_advance = caller().waiting_thread() is not None
-        is_in_job = is_in_advance and project is not None and project.epoch.jobs.running is not None
-        return self._server.services.courier.waiting() if is_needed and not is_in_job else nullcontext()
 
     def _receiver_of(self, project: "Project | None") -> Receiver | None:
         """Return the application in this process that receives the project's webhooks."""
