@@ -224,9 +224,8 @@ def _refusal_pairs(
         for pair in zip(one.observations, other.observations, strict=True):
             statuses = {each.answer.status for each in pair}
             is_refused = all(status in REFUSED_STATUSES for status in statuses - {UNAUTHORIZED})
-            is_in_api = pair[0].answer.path.startswith(
-                MERCHANT_PATHS
-            )  # no setting changes answers outside the API
+            # no setting changes answers outside the API
+            is_in_api = pair[0].answer.path.startswith(MERCHANT_PATHS)
             if is_refused and is_in_api and UNAUTHORIZED not in statuses:
                 yield pair
 
