@@ -2,8 +2,12 @@
 
 from hashlib import blake2b
 from secrets import randbits, token_hex
+from typing import Final
 
 SEED_BITS = 63
+
+TOKEN_PATTERN: Final = "[0-9a-f]{32}"
+"""The form of generated keys and of the tokens of stored cards."""
 
 
 def fresh_seed() -> int:

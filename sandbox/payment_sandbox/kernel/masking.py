@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+from payment_sandbox.kernel.ids import TOKEN_PATTERN
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
 MASK: Final = "***"
@@ -25,7 +26,7 @@ KEY_LENGTH_MIN: Final = 16
 """Shorter API keys may be common words, which a configuration may contain anyway."""
 
 _UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-_IDENTIFIER: Final = f"{_UUID}|(?<![0-9a-z])[0-9a-f]{{32}}(?![0-9a-z])"
+_IDENTIFIER: Final = f"{_UUID}|(?<![0-9a-z]){TOKEN_PATTERN}(?![0-9a-z])"
 """Identifiers and stored cards' tokens, whose digits may look like a card number."""
 _HARMLESS_TEXT: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_IDENTIFIER}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"

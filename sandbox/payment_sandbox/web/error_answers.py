@@ -9,6 +9,7 @@ from flask import Response
 from werkzeug.exceptions import HTTPException
 
 from payment_sandbox.extensions import missing_library
+from payment_sandbox.kernel.ids import TOKEN_PATTERN
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders.refusals import Invalid, Refusal
@@ -31,7 +32,7 @@ WORD_LENGTH_MIN: Final = 6
 WORDS_MAX: Final = 50
 UNAUTHORIZED: Final = 401
 _KEY_LIKE: Final = re.compile(r"[!#-&(-.0-9;-~]+")
-GENERATED_KEY: Final = re.compile("(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+GENERATED_KEY: Final = re.compile(f"(?<![0-9a-f]){TOKEN_PATTERN}(?![0-9a-f])")
 
 log = logging.getLogger(__name__)
 
