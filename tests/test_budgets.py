@@ -11,9 +11,9 @@ from tests.support.first_uses import lazy_modules
 from tests.support.packages import MAIN, PACKAGES, SOURCE, WINGS, module_name, sources
 
 MODULE_LINES_MAX = 600
-FUNCTION_LINES_MAX = 40
+FUNCTION_LINES_MAX = 60
 VIEW_LINES_MAX = 12
-BRANCHES_MAX = 10
+BRANCHES_MAX = 12
 TESTS = Path(__file__).parent
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -60,7 +60,7 @@ def branches(function: ast.AST) -> int:
 
 
 def test_functions_have_few_branches() -> None:
-    """A function has ten branches at most."""
+    """A function has twelve branches at most."""
     branching = {
         f"{path.name}:{node.name}": branches(node)
         for path in sources()
