@@ -76,14 +76,18 @@ def _plain(hint: Any) -> tuple[Any, str]:
 
 def _format_answer(answer: Any) -> str:
     """Format a list as a table of its plain values, and an object as lines."""
-    if isinstance(answer, list) and all(isinstance(item, dict) for item in answer):
-        keys = list(dict.fromkeys(key for item in answer for key in item if _is_plain(item[key])))
-        return format_table(([item.get(key) for key in keys] for item in answer), keys, "nothing")
     if isinstance(answer, dict):
-        lines = (f"{key}: {value}" for key, value in answer.items() if _is_plain(value))
-        lists = (f"{key}: {len(value)}" for key, value in answer.items() if isinstance(value, list))
-        return "\n".join([*lines, *lists])
-    return "\n".join(map(str, answer)) if isinstance(answer, list) else str(answer)
+        return "\n".join(_lines(answer))
+    if not isinstance(answer, list) or not all(isinstance(item, dict) for item in answer):
+        return "\n".join(map(str, answer)) if isinstance(answer, list) else str(answer)
+    keys = list(dict.fromkeys(key for item in answer for key in item if _is_plain(item[key])))
+    return format_table(([item.get(key) for key in keys] for item in answer), keys, "nothing")
+
+
+def _lines(answer: dict[str, Any]) -> Iterator[str]:
+    for key, value in answer.items():
+        if _is_plain(value) or isinstance(value, list):
+            yield f"{key}: {len(value) if isinstance(value, list) else value}"
 
 
 def _is_plain(value: Any) -> bool:
