@@ -38,7 +38,7 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer, orde
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.control_face import BODY_ERRORS
-from payment_sandbox.web.idempotency import replay_or_track
+from payment_sandbox.web.idempotency import claim_key
 from payment_sandbox.web.routes import FactsBlueprint, RecordList, route
 
 READ: Final = "GET"
@@ -267,8 +267,7 @@ def _view(made: ControlCommand, facts: Mapping[str, Any], *, acts: bool) -> Call
             given |= made.read(json_body(call, empty_is=empty_is))
         if acts:
             call.catch_up()
-            if (first := replay_or_track(call)) is not None:
-                return first
+            claim_key(call)
             call.hold_webhooks()
         return _response(
             call, made.run(call if needs_call else call.project, **given), facts.get("status", 200)
