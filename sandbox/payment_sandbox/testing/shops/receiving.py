@@ -199,10 +199,10 @@ def _refuse_others(application: Any) -> None:
 
 def _suggest_application(application: Any) -> str:
     """Suggest the application of a module or a test client, or the one to create."""
-    members = [inspect.getattr_static(application, name, None) for name in dir(application)]
-    is_exposed = any(getattr(each, "exposed", None) is True for each in (application, *members))
-    if "cherrypy" in sys.modules and is_exposed:
-        return f": {CHERRYPY_REMEDY}"
+    if "cherrypy" in sys.modules and not inspect.ismodule(application):
+        members = [inspect.getattr_static(application, name, None) for name in dir(application)]
+        if any(inspect.getattr_static(each, "exposed", None) is True for each in (application, *members)):
+            return f": {CHERRYPY_REMEDY}"
     names = [name for name in ("application", "app") if callable(getattr(application, name, None))]
     return f": pass its {names[0]}" if names else ""
 
