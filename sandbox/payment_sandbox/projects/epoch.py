@@ -157,10 +157,9 @@ class Epoch:
     def webhooks_to_send(self) -> Iterator[QueuedDelivery]:
         """Yield the webhooks to send now, with new numbers.
 
-        A pending webhook that is neither on the agenda nor deferred by a ``swap`` was in flight.
+        A pending webhook that is not on the agenda was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
-        later |= set(self.state.swapped)
         numbers = count(self.timeline.sequence + 1)
         for delivery in self.store.deliveries():
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
