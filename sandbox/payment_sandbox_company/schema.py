@@ -117,6 +117,7 @@ MIGRATIONS: Final = (
             "CREATE TABLE sandbox_deleted_key (digest text PRIMARY KEY)",
         ),
     ),
+    Migration(4, 4, ("ALTER TABLE sandbox_project ADD COLUMN epoch_version bigint NOT NULL DEFAULT 0",)),
 )
 UNRELEASED_VERSIONS: Final = (1, 2)
 """Schema versions that were never released."""
