@@ -19,7 +19,7 @@ from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, UnstoredEntry
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.listing import ListedProject
+from payment_sandbox.projects.listing import ProjectEntry
 from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
 from payment_sandbox.projects.settings import Settings
@@ -84,7 +84,7 @@ class ClusterRegistry(Registry):
                 projects += filter(None, [self.find_by_id(columns.id)])
         return projects
 
-    def listed(self) -> list[ListedProject]:
+    def listed(self) -> list[ProjectEntry]:
         """List all projects, oldest first, including those that cannot be read."""
         return [list_stored(columns, self.services.real) for columns in self.database.projects()]
 

@@ -7,7 +7,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import Settings
 
 
-class ListedProject(NamedTuple):
+class ProjectEntry(NamedTuple):
     """A project in the list; with a ``problem``, the project cannot be read and shows its initial state."""
 
     project_id: str
@@ -19,11 +19,11 @@ class ListedProject(NamedTuple):
     problem: str | None = None
 
 
-def list_project(project: Project) -> ListedProject:
+def list_project(project: Project) -> ProjectEntry:
     """Return the entry of a project in memory."""
     epoch = project.epoch
     clock = epoch.state.clock.set(project.now())
-    return ListedProject(
+    return ProjectEntry(
         project.project_id,
         project.merchant_id,
         epoch.state.settings,

@@ -13,7 +13,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING, Clock, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.listing import ListedProject
+from payment_sandbox.projects.listing import ProjectEntry
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings, read_settings, read_stored_settings
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters, JournalRow, Storage
@@ -232,7 +232,7 @@ class ProjectColumns(NamedTuple):
     counters: str
 
 
-def list_stored(columns: ProjectColumns, real: RealTime) -> ListedProject:
+def list_stored(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
     """Return the list's entry of a stored project, which may be damaged."""
     try:
         with reading(columns.id):
@@ -240,10 +240,10 @@ def list_stored(columns: ProjectColumns, real: RealTime) -> ListedProject:
     except DamagedProject as damaged:
         clock = Clock.start(real, real.wall_now(), FROZEN)
         scenario = default_scenario().name
-        return ListedProject(columns.id, "", Settings(), clock, scenario, problem=damaged.reason)
+        return ProjectEntry(columns.id, "", Settings(), clock, scenario, problem=damaged.reason)
 
 
-def _list_readable(columns: ProjectColumns, real: RealTime) -> ListedProject:
+def _list_readable(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
     identity = read_identity(json.loads(columns.identity))
     chosen: Configuration = decode(Configuration, json.loads(columns.chosen), "chosen")
     counters: StoredCounters = decode(StoredCounters, json.loads(columns.counters), "counters")
@@ -256,7 +256,7 @@ def _list_readable(columns: ProjectColumns, real: RealTime) -> ListedProject:
     clock = clock.set(max(clock.read(), counters.now))
     name: str = decode(str, chosen.scenario["name"], "scenario.name")
     orders = counters.id_counts.get("order", 0)
-    return ListedProject(identity.project_id, identity.merchant_id, settings, clock, name, orders)
+    return ProjectEntry(identity.project_id, identity.merchant_id, settings, clock, name, orders)
 
 
 def resume_project(

@@ -5,7 +5,7 @@ from typing import Final
 
 from flask import Response
 
-from payment_sandbox.projects.listing import ListedProject
+from payment_sandbox.projects.listing import ProjectEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.call import Call
 
@@ -47,7 +47,7 @@ def _now_second(call: Call) -> int:
     return int(call.site.registry.services.real.wall_now().timestamp())
 
 
-def visible_projects(call: Call) -> list[ListedProject]:
+def visible_projects(call: Call) -> list[ProjectEntry]:
     """Return the projects visible to the browser."""
     if is_open(call):
         return call.site.registry.listed()

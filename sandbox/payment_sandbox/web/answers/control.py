@@ -7,7 +7,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry
-from payment_sandbox.projects.listing import ListedProject, list_project
+from payment_sandbox.projects.listing import ProjectEntry, list_project
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
@@ -47,7 +47,7 @@ def project_record(project: Project) -> records.Project:
     return listed_record(list_project(project))
 
 
-def listed_record(project: ListedProject) -> records.ListedProject:
+def listed_record(project: ProjectEntry) -> records.ListedProject:
     """Serialize a project in the list of all projects."""
     record: records.ListedProject = {
         "project_id": project.project_id,
