@@ -15,7 +15,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.commands import Command
+from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import OrderChanged
@@ -217,14 +217,17 @@ class Edit:
         if queued.job:
             self.finished_jobs.append(queued.job)
 
-    def release_swapped(self) -> bool:
-        """Send the webhooks deferred by a ``swap``; return False if there are none."""
+    def release_swapped(self) -> None:
+        """Send the webhook deferred by a ``swap``, if any, and take its attempt off the agenda."""
         deferred = self.state.swapped
-        if deferred:
-            self.state = self.state._replace(swapped=())
+        if not deferred:
+            return
+        self.state = self.state._replace(swapped=())
+        for due in self.epoch.timeline:
+            if type(due.item) is AttemptDelivery and due.item.delivery_id in deferred:
+                self.finished_entries.append(due.sequence)
         for delivery_id in deferred:
             self.send(delivery_id)
-        return bool(deferred)
 
     def record_scan_form(self, form_id: str, order_id: str) -> None:
         """Record the order created by submitting a form on the QR page."""

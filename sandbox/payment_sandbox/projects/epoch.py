@@ -140,10 +140,9 @@ class Epoch:
     def webhooks_to_send(self, deliveries: Iterable[Delivery]) -> Iterator[QueuedDelivery]:
         """Yield those of the epoch's webhooks that must be sent now, with new numbers.
 
-        A pending webhook that is neither on the agenda nor deferred by a ``swap`` was in flight.
+        A pending webhook that is not on the agenda was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
-        later |= set(self.state.swapped)
         numbers = count(self.timeline.sequence + 1)
         for delivery in deliveries:
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
