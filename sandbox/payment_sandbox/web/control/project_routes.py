@@ -1,19 +1,23 @@
 """Routes for the projects of a server, and for their clocks."""
 
 import json
+import logging
+from collections.abc import Iterator
 from hmac import compare_digest
 from typing import Any, Final
 
 from flask import Response
 
 from payment_sandbox.forms import read
-from payment_sandbox.operations.review import review
+from payment_sandbox.operations.review import Finding, review
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
 from payment_sandbox.storage import snapshot
+from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.control import project_record, server_record
+from payment_sandbox.web.answers.control import listed_record, project_record, server_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
@@ -25,6 +29,8 @@ from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.site import OK
+
+log = logging.getLogger(__name__)
 
 projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
@@ -92,10 +98,22 @@ def post_project(call: Call) -> Response:
     return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=declare_list(records.Project, "Projects"))
+@route(projects, "GET", "/projects/", answers=declare_list(records.ListedProject, "Projects"))
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
-    return list_answer([project_record(each) for each in call.site.registry.all()])
+    return list_answer(map(listed_record, call.site.registry.listed()))
+
+
+def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
+    """Review all projects; the server's log names those that cannot be reviewed."""
+    for project in registry.all():
+        try:
+            with reading(project.project_id):
+                findings = review(project.epoch)
+        except DamagedProject as damaged:
+            log.warning("%s", damaged.report)
+        else:
+            yield project, findings
 
 
 @route(
@@ -107,7 +125,7 @@ def get_projects(call: Call) -> Response:
 )
 def get_reviews(call: Call) -> Response:
     """List the mistakes in all projects; projects without findings are omitted."""
-    reviews = ((each, review(each.epoch)) for each in call.site.registry.all())
+    reviews = _reviews(call.site.registry)
     return list_answer(
         {
             "project_id": each.project_id,
