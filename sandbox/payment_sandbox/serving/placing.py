@@ -36,7 +36,8 @@ def _decide(call: Call, project: Project | None, length: int) -> Placement:
     facts, is_shared = call.route.facts, call.site.registry.is_shared
     if length > WAITING_BYTES_MAX:
         return Placement.SLOW
-    if facts.waits or (project is not None and _may_wait(call, project)):
+    is_repeatable = "HTTP_IDEMPOTENCY_KEY" in call.request.environ  # a repeated call waits for the first
+    if facts.waits or is_repeatable or (project is not None and _may_wait(call, project)):
         return Placement.WAITING
     if facts.streams and not is_shared:  # waits only after the call
         return Placement.EVENT_LOOP
