@@ -121,7 +121,7 @@ def test_the_calls_of_a_project_that_may_wait_have_a_pool_of_their_own(
 
 def test_a_call_with_an_idempotency_key_may_wait_for_another_with_the_key(server: Server) -> None:
     """It waits on a thread of the pool for waiting calls, so that it neither blocks the loop nor slow calls."""
-    environ = EnvironBuilder("/v1/orders/", method="POST", auth=AUTH, headers={"Idempotency-Key": "k"})
+    environ = EnvironBuilder("/v1/orders/", method="POST", auth=AUTH, headers=[("Idempotency-Key", "k")])
     call = server.app.place(environ.get_environ(), 0, ClientConnection(has_event_loop=True))
     assert call.placement is Placement.WAITING
 
