@@ -118,11 +118,8 @@ class Call(Caller):
         "body",
         "connection",
         "first_epoch",
-<<<<<<< HEAD
         "group",
-=======
         "has_empty_segments",
->>>>>>> main
         "is_from_test",
         "notes",
         "placement",
