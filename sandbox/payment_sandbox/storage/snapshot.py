@@ -1,8 +1,9 @@
 """Snapshots: the whole state of a project as one document."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from types import GeneratorType
 from typing import Any, Final, NamedTuple
 
@@ -333,9 +334,17 @@ class ConsistentSnapshot(NamedTuple):
     change: ChangeSet
 
 
+def capture(project: Project) -> Callable[[], dict[str, Any]]:
+    """Take the project's state; the returned function encodes it as often as it is called."""
+    return partial(_encode_parts, project.epoch.journal, _requeue_failed(project))
+
+
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """Return the project's state as plain data (CTL-10), with iterators for lists, which may be long."""
-    journal, snapshot = project.epoch.journal, _requeue_failed(project)
+    return capture(project)()
+
+
+def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
     settings = {
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored

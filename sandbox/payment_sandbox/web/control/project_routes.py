@@ -13,7 +13,6 @@ from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.review import review
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
-from payment_sandbox.storage import snapshot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
@@ -23,7 +22,7 @@ from payment_sandbox.web.answers.control import (
     project_record,
     server_record,
 )
-from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
+from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
@@ -35,6 +34,7 @@ from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
+from payment_sandbox.web.snapshot_bodies import restore_body, snapshot_answer
 
 projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
@@ -190,10 +190,10 @@ def post_reset(call: Call) -> Response:
     return json_answer(project_record(call.project))
 
 
-@route(control, "GET", "/state/", answers=records.Snapshot, slow=True)
+@route(control, "GET", "/state/", answers=records.Snapshot, errors=(401, 413), slow=True)
 def get_state(call: Call) -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
-    return streamed_answer(snapshot.snapshot_parts(call.project))
+    return snapshot_answer(call.project)
 
 
 @route(
@@ -207,7 +207,7 @@ def get_state(call: Call) -> Response:
 )
 def put_state(call: Call) -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
-    snapshot.restore(call.project, json_body(call, is_snapshot=True))
+    restore_body(call)
     return json_answer(project_record(call.project))
 
 
