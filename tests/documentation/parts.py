@@ -23,7 +23,8 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
-from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
+from payment_sandbox.serving.connection import HEAD_BYTES_MAX
+from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.ui.dashboard.notices import NOTICES_MAX
 from payment_sandbox.ui.docs.library import PAGE_NAMES
