@@ -8,6 +8,7 @@ from types import GeneratorType
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import load, unknown_keys
+from payment_sandbox.forms.fields import Label
 from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.forms.order_fields import SentForm
 from payment_sandbox.kernel.ids import Ids
@@ -457,7 +458,10 @@ def _decode_snapshot(document: Any) -> Snapshot:
 
 def chosen_state(chosen: Configuration, settings: Settings, clock: Clock) -> State:
     """Return a state with the stored settings, scenario and faults, before any use of them."""
-    scenario = load_scenario(chosen.scenario, settings.method_names)
+    document = chosen.scenario
+    if isinstance(document.get("description"), str):  # earlier versions had no limit
+        document = {**document, "description": document["description"][: Label.LENGTH_MAX]}
+    scenario = load_scenario(document, settings.method_names)
     state = State.initial(settings, clock).with_scenario(scenario)
     return state._replace(faults=Faults.parse(chosen.faults))
 

@@ -5,7 +5,7 @@ A snapshot is far larger than other bodies. Between two pieces, other threads ca
 
 import json
 from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from flask import Response
@@ -79,13 +79,22 @@ def snapshot_answer(project: Project) -> Response:
         RequestRefused: 413, the snapshot could not be restored, because it is too large.
     """
     encode_parts = capture(project)
+    refuse_too_large(encode_items(encode_parts()))
+    return streamed_answer(encode_parts())
+
+
+def refuse_too_large(pieces: Iterable[str]) -> None:
+    """Refuse a snapshot that could not be restored; each of its orders is one of its pieces.
+
+    Raises:
+        RequestRefused: 413.
+    """
     values = length = 0
-    for piece in encode_items(encode_parts()):
+    for piece in pieces:
         in_piece = count_separators(piece.encode())
         values, length = values + in_piece, length + len(piece)
         if in_piece > RECORD_VALUES_MAX or values > STATE_VALUES_MAX or length > STATE_BYTES_MAX:
             raise RequestRefused(413, TOO_LARGE)
-    return streamed_answer(encode_parts())
 
 
 class _SnapshotParser:

@@ -19,6 +19,7 @@ from payment_sandbox.ui.dashboard.frame import (
     VIEW_FACTS,
     dashboard,
     enter,
+    find_project,
     form_page,
     show,
     url,
@@ -109,7 +110,7 @@ def get_snapshot(call: Call, project_id: str) -> Response:
     return response
 
 
-@route(dashboard, "POST", f"{PROJECT_PATH}/state/", **FORM_FACTS)
+@route(dashboard, "POST", f"{PROJECT_PATH}/state/", **FORM_FACTS, admit=find_project)
 def post_snapshot(call: Call, project_id: str) -> Response:
     """Restore a snapshot from a file."""
     project = enter(call, project_id)

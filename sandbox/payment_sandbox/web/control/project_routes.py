@@ -26,7 +26,7 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, control, refuse_unknown_keys
+from payment_sandbox.web.control.control_face import BODY_ERRORS, admit_snapshot, control, refuse_unknown_keys
 from payment_sandbox.web.control.control_forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
@@ -204,6 +204,7 @@ def get_state(call: Call) -> Response:
     answers=records.Project,
     errors=(*BODY_ERRORS, 409),
     slow=True,
+    admit=admit_snapshot,
 )
 def put_state(call: Call) -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
