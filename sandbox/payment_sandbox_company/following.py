@@ -12,6 +12,7 @@ from payment_sandbox.projects.store import Configuration
 from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
 from payment_sandbox.storage.rows import (
     AGENDA,
+    ANSWER,
     DELIVERY,
     KINDS,
     Row,
@@ -95,7 +96,11 @@ def _apply_records(
             deleted[kind].append(item_id)
     surplus = [item_id for item_id in deleted[DELIVERY] if store.delivery(item_id) is not None]
     change = StoredRecords(**{kind: tuple(each) for kind, each in records.items()}).change()
-    change = change._replace(finished_entries=tuple(map(int, deleted[AGENDA])), chosen=chosen)
+    change = change._replace(
+        finished_entries=tuple(map(int, deleted[AGENDA])),
+        forgotten_answers=tuple(deleted[ANSWER]),
+        chosen=chosen,
+    )
     assert isinstance(store, RowStore), "a shared store stores rows"
     store.apply_remote(change, surplus)
     for due in change.dues:

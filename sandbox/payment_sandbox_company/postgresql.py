@@ -15,7 +15,7 @@ from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.projects.caller import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
@@ -102,7 +102,9 @@ WRITE_CHANGES: Final = f"""
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
             {translate(POSTGRESQL, UPDATED_COLUMNS)}, unused_seconds_max = %(unused_seconds_max)s,
             {CLAIM_ASSIGNMENTS}
-        WHERE id = %(id)s AND version = %(version)s RETURNING id, version
+        WHERE id = %(id)s AND version = %(version)s AND NOT EXISTS (
+            SELECT FROM sandbox_request WHERE project = %(id)s AND id = %(key)s AND answer IS NOT NULL)
+        RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
         SELECT own.id, new.kind, new.id, own.version, new.body
@@ -114,6 +116,7 @@ WRITE_CHANGES: Final = f"""
     )
     SELECT version FROM own
 """
+FORGET_ANSWERS: Final = "UPDATE sandbox_request SET answer = NULL WHERE project = %(id)s"
 PURGE_TOMBSTONES: Final = f"""
     DELETE FROM sandbox_record
     WHERE project = %(id)s AND body IS NULL AND version <= %(version)s - {TOMBSTONE_VERSIONS};
@@ -166,12 +169,12 @@ class PostgresSession:
         values = {**self._values, **commit_parameters(row_changes), "version": self.head.version}
         statements = [WRITE_CHANGES, "COMMIT"]
         if row_changes.replaces_all:
-            statements.insert(0, translate(POSTGRESQL, "; ".join(CLEAR_PROJECT)))
+            statements.insert(0, f"{translate(POSTGRESQL, '; '.join(CLEAR_PROJECT))}; {FORGET_ANSWERS}")
         elif self.head.version % TOMBSTONE_VERSIONS == 0:
             statements.insert(0, PURGE_TOMBSTONES)
         version = self._database.execute_commit(self._executor, "; ".join(statements), values, row_changes)
         if version is None:
-            raise NotStored(self._database.address, "the row was changed without its lock", is_full=False)
+            raise NotStored(self._database.address, "another change came first", is_full=False)
         return version
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
@@ -300,7 +303,7 @@ class Database(ClusterTables):
                 self.commit_count += 1
                 return int(results[-1][0][0])
             raise self.convert_error(error) from error
-        raise UnknownOutcome(self.address, reason(error), row_changes.part.request_id)
+        raise UnknownOutcome(self.address, reason(error), row_changes.part.key or row_changes.part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Return whether the database has this commit, which a standby may lack."""
@@ -308,13 +311,15 @@ class Database(ClusterTables):
         with self.translate_errors():
             return bool(self.execute(COUNT_COMMITS, values)[0][0][0])
 
-    def answer(self, project_id: str, request_id: str) -> str | None:
-        """Return the answer to an executed request; None if no server has executed it."""
+    def answer(self, project_id: str, request_id: str) -> SavedAnswer | None:
+        """Return the answer to an executed request without a key; None if no server has executed it."""
         query = """
             SELECT answer FROM sandbox_request
             WHERE project = %s AND id = %s AND answer IS NOT NULL ORDER BY part LIMIT 1
         """
-        return next((answer for (answer,) in self.rows(query, (project_id, request_id))), None)
+        for (answer,) in self.rows(query, (project_id, request_id)):
+            return SavedAnswer(id=request_id, at=self.real.wall_now(), **json.loads(answer))
+        return None
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """Create the storage of a project, before its first read or write."""
@@ -427,6 +432,9 @@ def commit_parameters(row_changes: SharedChanges) -> dict[str, Any]:
         "last": commit_name(part),
         "request_id": part.request_id,
         "part": part.number,
-        "answer": part.answer,
+        "key": part.key,
+        "answer": json.dumps(dict(zip(SavedAnswer._fields[2:], part.answer[2:], strict=True)))
+        if part.answer is not None and part.key is None
+        else None,
         "rows": encode_rows(row_changes.rows, Row._fields),
     }

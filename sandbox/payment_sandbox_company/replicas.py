@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.projects.caller import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -126,8 +126,8 @@ class SharedDatabase(RowDatabase, Protocol):
     ) -> tuple[list[JournalRow], datetime]:
         """Read journal records of other servers since a time; return the next call's time, too."""
 
-    def answer(self, project_id: str, request_id: str) -> str | None:
-        """Return the answer to an executed request; None if no server has executed it."""
+    def answer(self, project_id: str, request_id: str) -> SavedAnswer | None:
+        """Return the answer to an executed request without a key; None if no server has executed it."""
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
         """Publish events (project, kind and data) to other servers."""

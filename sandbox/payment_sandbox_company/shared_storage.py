@@ -17,7 +17,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
-from payment_sandbox.projects.caller import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.events import Events, shorten
 from payment_sandbox.projects.identity import Identity
@@ -165,8 +165,8 @@ class SharedStorage(Storage):
             replica.clock_holder, replica.own_hold, replica.releases_clock = None, None, False
         session.claim(replica.courier, replica.clock_holder, project.real_seconds_until_due())
 
-    def answer(self, project: Any, request_id: str) -> str | None:
-        """Return any server's answer to an executed request."""
+    def answer(self, request_id: str) -> SavedAnswer | None:
+        """Return any server's answer to an executed request without a key."""
         return self._database.answer(self.replica.project_id, request_id)
 
     def watch(self, project: Any) -> None:

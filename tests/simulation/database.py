@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.store import JournalRow
@@ -67,7 +68,7 @@ class Row:
     clock_until: float = 0.0
     attend_at: float | None = None
     records: dict[tuple[str, str], tuple[int, str | None]] = field(default_factory=dict)
-    requests: dict[tuple[str, int], tuple[int, str | None]] = field(default_factory=dict)
+    requests: dict[tuple[str, int], tuple[int, SavedAnswer | None]] = field(default_factory=dict)
     locked_by: "SimulatedSession | None" = None
 
 
@@ -325,13 +326,9 @@ class SimulatedDatabase:
         """Return whether a commit exists; this database loses none."""
         return True
 
-    def answer(self, project_id: str, request_id: str) -> str | None:
-        """Return the response to a processed request."""
-        with self._statement():
-            requests = self.shared.rows[project_id].requests
-            return next(
-                (text for (each, _), (_, text) in requests.items() if each == request_id and text), None
-            )
+    def answer(self, project_id: str, request_id: str) -> SavedAnswer | None:
+        """Return the answer to a request without a key, which no client of a simulation repeats."""
+        return None
 
     def attend(self) -> list[str]:
         """Return the projects that need a server's attention."""

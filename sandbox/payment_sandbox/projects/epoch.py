@@ -14,6 +14,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.change_counter import ChangeCounter
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -114,9 +115,7 @@ class Epoch:
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answer_cache: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # created orders by form id
-        self.saved_answers: OrderedDict[str, str] = (
-            OrderedDict()
-        )  # responses by Idempotency-Key, unless the store saves them
+        self.running_requests: dict[str, TrackedRequest] = {}  # requests with a key, by its digest
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
@@ -141,10 +140,9 @@ class Epoch:
     def webhooks_to_send(self) -> Iterator[QueuedDelivery]:
         """Yield the webhooks to send now, with new numbers.
 
-        A pending webhook that is neither on the agenda nor deferred by a ``swap`` was in flight.
+        A pending webhook that is not on the agenda was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
-        later |= set(self.state.swapped)
         numbers = count(self.timeline.sequence + 1)
         for delivery in self.store.deliveries():
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
@@ -171,6 +169,11 @@ class Epoch:
         if request is None:
             raise Unknown(f"there is no QR request {qr_id!r} in this project")
         return request
+
+    def saved_answer(self, key_digest: str) -> SavedAnswer | None:
+        """Return the answer to an executed request with this key, for an hour of sandbox time (A57)."""
+        saved = self.store.answer(key_digest)
+        return saved if saved is not None and self.now() < saved.at + SAVED_FOR else None
 
     def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
         """Return the parts of the project that payment methods use; an edit passes its own versions."""

@@ -254,12 +254,15 @@ class Project:
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
+            AlreadyAnswered, KeyReused: an earlier request with the caller's key was executed.
             QuotaReached: the change exceeds a quota, and is not due.
             Invalid: settings, scenario or faults would contain a secret, and the change is not due.
         """
         with self._state_lock, self.storage.transaction(self):
             current = self._check_current(epoch)
             edit = Edit(current, now or current.now(), self.services.real.wall_now(), caller())
+            if (tracked := edit.caller.tracked) is not None:
+                tracked.refuse_repeat(current.saved_answer(tracked.key_digest))
             yield edit
             change = edit.plan()
             if change is not None:

@@ -18,6 +18,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.effects import Fault
 
@@ -306,9 +307,11 @@ class StoredRecords:
     credentials: tuple[Credential, ...]
     qr_requests: tuple[QrRequest, ...]
     deliveries: tuple[Delivery, ...]
+    answers: tuple[SavedAnswer, ...] = ()
 
     def change(self) -> ChangeSet:
         """Return a change set that adds all records."""
         orders = {order.id: order for order in self.orders}
         dues = tuple(DueItem(*entry) for entry in self.agenda)
-        return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues)
+        answers = tuple(sorted(self.answers, key=attrgetter("at")))
+        return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues, answers=answers)

@@ -25,6 +25,7 @@ KINDS: Final[Mapping[str, Any]] = {
 }
 """The record types by kind."""
 DELIVERY: Final = "deliveries"
+ANSWER: Final = "answers"
 AGENDA: Final = "agenda"
 
 log = logging.getLogger(__name__)
@@ -184,6 +185,8 @@ def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
         yield Row(AGENDA, str(sequence), None)
     for delivery_id in surplus:
         yield Row(DELIVERY, delivery_id, None)
+    for answer_id in change.forgotten_answers:
+        yield Row(ANSWER, answer_id, None)
 
 
 def encode_identity(identity: Identity) -> str:

@@ -50,7 +50,7 @@ else:
     fcntl = lazy("fcntl")
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 HEADER: Final = b"SQLite format 3\0"
 HEADER_BYTES: Final = 100
 VERSION_BYTES: Final = slice(60, 64)
@@ -89,8 +89,8 @@ CREATE_TABLES: Final = f"""
     {HISTORY_TABLE};
     COMMIT;
 """
-MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY_TABLE,)}
-"""Migrations, each from one version of the file to the next."""
+MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY_TABLE,), 4: ()}
+"""Migrations, each from one version of the file to the next; version 4 adds answers to the records."""
 
 log = logging.getLogger(__name__)
 

@@ -265,6 +265,7 @@ class Snapshot(TypedDict):
     deliveries: list[Json]
     deliveries_dropped: int
     swapped: list[str]
+    answers: Annotated[list[Json], "The answers to requests with an Idempotency-Key."]
     decisions: Annotated[list[Json], "The scenarios' decisions for attempts, or the nearest misses."]
 
 
