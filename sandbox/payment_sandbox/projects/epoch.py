@@ -1,7 +1,7 @@
 """An epoch: all data of a project that a reset discards."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.change_counter import ChangeCounter
 from payment_sandbox.projects.clock import Clock
@@ -137,14 +137,14 @@ class Epoch:
             return self.timeline.now
         return max(self.timeline.now, clock.read())
 
-    def webhooks_to_send(self) -> Iterator[QueuedDelivery]:
-        """Yield the webhooks to send now, with new numbers.
+    def webhooks_to_send(self, deliveries: Iterable[Delivery]) -> Iterator[QueuedDelivery]:
+        """Yield those of the epoch's webhooks that must be sent now, with new numbers.
 
         A pending webhook that is not on the agenda was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
         numbers = count(self.timeline.sequence + 1)
-        for delivery in self.store.deliveries():
+        for delivery in deliveries:
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
                 yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
 
