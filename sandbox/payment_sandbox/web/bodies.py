@@ -18,23 +18,23 @@ NESTING_MAX: Final = 100
 VALUES_MAX: Final = 20_000
 SPACE: Final = " \t\n\r"
 IDENTITY_CODING: Final = "identity"
+EMPTY_VALUES: Final[tuple[Any, ...]] = ([], None, "")  # PHP encodes an empty array as []
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
 def json_body(call: Call, *, empty_is: Any = None) -> Any:
-    """Read the request's body as JSON; an empty body becomes ``empty_is``, if set.
+    """Read the request's body as JSON; an empty body becomes ``empty_is``, if set, like an empty value (A05).
 
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
     """
-    if call.body is not None:
-        return call.body
-    body = raw_body(call)
-    if empty_is is not None and (not body or body.isspace()):
-        return empty_is
-    refuse_other_types(call, body)
-    call.body = parse(body)
-    return call.body
+    if call.body is None:
+        body = raw_body(call)
+        if empty_is is not None and (not body or body.isspace()):
+            return empty_is
+        refuse_other_types(call, body)
+        call.body = parse(body)
+    return empty_is if empty_is is not None and call.body in EMPTY_VALUES else call.body
 
 
 def refuse_other_types(call: Call, body: bytes) -> None:
