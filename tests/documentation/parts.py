@@ -12,6 +12,7 @@ from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
+from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import (
@@ -23,7 +24,8 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
-from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
+from payment_sandbox.serving.connection import HEAD_BYTES_MAX
+from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.ui.dashboard.notices import NOTICES_MAX
 from payment_sandbox.ui.docs.library import PAGE_NAMES
@@ -75,6 +77,7 @@ LIMITS: Final = (
     Limit("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_DROPPED),
     Limit("A value in an event", VALUE_LENGTH_MAX, "characters", "the value is omitted"),
     Limit("Cached responses", RESPONSES_CACHED_MAX, "per project", OLDEST_DROPPED),
+    Limit("Answers to requests with an Idempotency-Key", SAVED_ANSWERS_MAX, "per project", OLDEST_DROPPED),
     Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_DROPPED),
     Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_DROPPED),
     Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_DROPPED),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests.support.authorizations import lines
 from tests.support.driver import Sandbox, by, card, refused, violations
 
 
@@ -101,6 +102,55 @@ def test_with_lines_and_an_amount_the_amount_decides(sandbox: Sandbox) -> None:
     assert set(violations(refund(sandbox, order, order_lines=[hat]))) == {
         "order_lines[0].merchant_order_line_id"
     }
+
+
+POST = {"merchant_order_line_id": "post", "quantity": 1}
+AFTER_PARTIAL_USE = [
+    [("voids/orderlines", {"order_lines": [SOCK]}), ("captures/amount", {"amount": 1500})],
+    [("voids/orderlines", {"order_lines": [{**POST, "quantity": 2}]}), ("captures", {})],
+    [("voids/amount", {"amount": 500}), ("captures", {})],
+    [("voids/amount", {"amount": 750}), ("captures/orderlines", {"order_lines": [POST]}), ("captures", {})],
+    [("captures/amount", {"amount": 500}), ("voids/amount", {"amount": 1500})],
+    [("captures/orderlines", {"order_lines": [POST, SOCK]}), ("voids/amount", {"amount": 1250})],
+    [("captures", {})],
+]
+
+
+@pytest.mark.rule("A41", "SET-49")
+@pytest.mark.parametrize("method", ["pay-later-a", "invoice-later-b", "credit-card"])
+@pytest.mark.parametrize("steps", AFTER_PARTIAL_USE)
+def test_captured_lines_can_be_refunded_and_voided_lines_cannot(
+    sandbox: Sandbox, method: str, steps: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """The statuses in order_line_details decide, whether amounts or lines were captured and voided."""
+    order = sandbox.place_with_lines(method, capture_mode="manual")
+    order = order if method == "invoice-later-b" else sandbox.pay(order)
+    for path, body in steps:
+        assert sandbox.take(order, path, body).status_code == 200
+    quantities = {(line, status): int(number) for line, number, status in lines(sandbox, order)}
+    assert sum(quantities.values()) == 5
+    for line in ("socks", "post"):
+        captured = quantities.get((line, "captured"), 0)
+        more = {"merchant_order_line_id": line, "quantity": captured + 1}
+        excess = refund(sandbox, order, order_lines=[more])
+        assert excess.json()["error"]["type"] in ("RefundExceedsCaptured", "NothingToRefund")
+        if captured:
+            assert refund(sandbox, order, order_lines=[{**more, "quantity": captured}]).status_code == 201
+
+
+@pytest.mark.rule("A41")
+def test_a_refunded_line_cannot_be_voided(sandbox: Sandbox) -> None:
+    """A refund by lines decides which lines a capture by amount has captured, until it fails."""
+    order = sandbox.place_with_lines("invoice-later-b")
+    sandbox.take(order, "captures/amount", {"amount": 500})
+    sandbox.scenario({"when": {"refund": True}, "times": 1, "then": {"processor": "fails", "after": "P1D"}})
+    two = {"order_lines": [{**POST, "quantity": 2}]}
+    assert refund(sandbox, order, **two).status_code == 201
+    assert ("post", "2", "captured") in lines(sandbox, order)
+    refused(sandbox.take(order, "voids/orderlines", two), 409, "VoidExceedsRemainder")
+    sandbox.advance("P1D")
+    assert sandbox.take(order, "voids/orderlines", two).status_code == 200
+    refused(refund(sandbox, order, **two), 409, "RefundExceedsCaptured")
 
 
 @pytest.mark.rule("A33")

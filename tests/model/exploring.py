@@ -231,6 +231,18 @@ START_STATES: Final[dict[str, tuple[Call, ...]]] = {
         Capture(0, 0, lines=(("socks", 1),)),
         Void(0, 0, lines=(("post", 1),)),
     ),
+    "a voided line of an authorization captured by amount": (
+        Create(AMOUNT, "pay-later-a", **LINES_AND_CUSTOMER),
+        Act(0, "customer", "pay"),
+        Void(0, 0, lines=(("post", 1),)),
+        Capture(0, 0, amount=750),
+    ),
+    "a refunded line of an authorization captured by amount": (
+        Create(AMOUNT, "invoice-later-b", **LINES_AND_CUSTOMER),
+        Capture(0, 0, amount=500),
+        CreateRefund(0, lines=(("socks", 1),)),
+        CreateRefund(0, lines=(("post", 1),)),
+    ),
     "an expired authorization with a capture": (
         Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
         Act(0, "customer", "pay"),

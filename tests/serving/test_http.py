@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.message import Message
@@ -15,7 +16,8 @@ import pytest
 import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
+from payment_sandbox.serving.connection import HEAD_BYTES_MAX
+from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX
 from payment_sandbox.serving.server import Server
 from tests.support.canaries import canaries, shown
@@ -192,6 +194,56 @@ def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Se
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
     assert orders(server) == before
+
+
+IN_CHUNKS = head(
+    "POST /v1/orders/ HTTP/1.1",
+    AUTH.strip(),
+    b"Content-Type: application/json",
+    b"Transfer-Encoding: chunked",
+) + b"%x\r\n%s\r\n0\r\n\r\n" % (len(ORDER), ORDER)
+HALF_CLOSED: dict[str, tuple[bytes, list[bytes]]] = {
+    "one request": (CREATION, [b"201"]),
+    "many requests": (100 * CREATION, 100 * [b"201"]),
+    "chunks": (IN_CHUNKS, [b"201"]),
+    "HTTP/1.0": (CREATION.replace(b"HTTP/1.1", b"HTTP/1.0"), [b"201"]),
+    "a request on a thread": (head("GET /control/fidelity/ HTTP/1.1", AUTH.strip()), [b"200"]),
+    "a stream": (CREATION + head("GET /control/events/ HTTP/1.1", AUTH.strip()), [b"201", b"200"]),
+    "nonsense": (b"nonsense\r\n\r\n", [b"400"]),
+    "no request": (b"", []),
+}
+
+
+@pytest.mark.parametrize("pause_seconds", [0, 0.05])
+@pytest.mark.parametrize("sent", HALF_CLOSED)
+def test_a_client_that_closes_its_sending_side_gets_every_answer(
+    server: Server, sent: str, pause_seconds: float
+) -> None:
+    """All requests that have arrived whole are answered, in order; then the connection ends."""
+    requests_sent, statuses = HALF_CLOSED[sent]
+    with connect(server) as connection:
+        connection.sendall(requests_sent)
+        threading.Event().wait(pause_seconds)
+        connection.shutdown(socket.SHUT_WR)
+        answers = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert re.findall(rb"^HTTP/1\.[01] (\d+)", answers, re.MULTILINE) == statuses
+    if sent == "a stream":
+        assert b"\r\n: watching\n\n\r\n" in answers
+        assert answers.endswith(b"\r\n0\r\n\r\n")
+
+
+def test_the_refusal_of_a_malformed_request_has_the_version_of_the_server(server: Server) -> None:
+    """A 400 or 431 to input that is not HTTP is an HTTP/1.1 response that closes the connection."""
+    for request in (
+        b"nonsense\r\n\r\n",
+        head("FROB / HTTP/1.1"),
+        head("GET / HTTP/1.1", b"X: " + b"y" * 20_000),
+    ):
+        with connect(server) as connection:
+            connection.sendall(request)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert re.match(rb"HTTP/1\.1 4(00|31) ", answer)
+        assert b"\r\nConnection: close\r\n" in answer
 
 
 def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:

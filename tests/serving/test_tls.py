@@ -12,7 +12,7 @@ import trustme
 
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
-from payment_sandbox.serving.http import log_once
+from payment_sandbox.serving.connection import log_once
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import (

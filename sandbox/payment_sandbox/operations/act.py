@@ -17,7 +17,7 @@ from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.authorization import EntryStyle
 from payment_sandbox.orders.lines import OrderLine
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refunds import refundable_cents, refundable_quantities
+from payment_sandbox.orders.refunds import lines_by_status, refundable_cents, refundable_quantities
 from payment_sandbox.orders.refusals import (
     ActionNotPossible,
     Invalid,
@@ -201,24 +201,20 @@ UPDATABLE_KEY_LIST: Final = ", ".join(ALWAYS_UPDATABLE_KEYS)
 
 def possible_calls(order: Order) -> list[str]:
     """List the calls currently accepted by the merchant API, with limits in cents."""
-    possible = (
-        list(_possible_captures_and_voids(order.last_transaction))
-        if order.last_transaction is not None
-        else []
-    )
-    possible += _possible_refunds(order)
+    possible = [*_possible_captures_and_voids(order), *_possible_refunds(order)]
     if uncancellable_reason(order) is None:
         possible.append("cancel")
     possible.append(f"update {UPDATABLE_KEY_LIST}{', amount, order_lines' if is_sum_open(order) else ''}")
     return possible
 
 
-def _possible_captures_and_voids(attempt: Transaction) -> Iterator[str]:
-    authorization = attempt.authorization
-    if authorization is None or authorization.is_over or not authorization.remaining_cents:
+def _possible_captures_and_voids(order: Order) -> Iterator[str]:
+    attempt = order.last_transaction
+    authorization = attempt.authorization if attempt is not None else None
+    if attempt is None or authorization is None or not authorization.is_open:
         return
     remaining_cents = authorization.remaining_cents
-    fits = _has_item_within(authorization.lines, authorization.remaining_quantities(), remaining_cents)
+    fits = _has_item_within(authorization.lines, lines_by_status(order).remaining, remaining_cents)
     if attempt.is_capturable:
         style = authorization.capture_style
         yield f"capture in full ({remaining_cents})"

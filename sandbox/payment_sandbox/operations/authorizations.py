@@ -1,6 +1,6 @@
 """Captures and voids: in full, by amount or by lines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from payment_sandbox.operations.apply_steps import move_both
@@ -8,13 +8,15 @@ from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.lines import LineQuantity
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refunds import refunded_quantities
 from payment_sandbox.orders.refusals import AuthorizationExpired, AuthorizationMissing, Unknown
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
 
-LedgerStep = Callable[[Authorization, datetime], Authorization]
+LedgerStep = Callable[[Authorization, datetime, Mapping[int, int]], Authorization]
+"""Adds an entry to an authorization, given the time and the refunded quantities of the order's lines."""
 
 
 def apply_to_ledger(
@@ -33,7 +35,8 @@ def apply_to_ledger(
         transaction = order.transaction(transaction_id)
         if transaction is None:
             raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
-        transaction.authorization = step(_require_authorization(order, transaction), edit.now)
+        authorization = _require_authorization(order, transaction)
+        transaction.authorization = step(authorization, edit.now, refunded_quantities(order))
         transaction.modified = edit.now
         follow_ledger(edit, order, transaction)
     return order, transaction
@@ -41,27 +44,29 @@ def apply_to_ledger(
 
 def capture_remainder() -> LedgerStep:
     """Capture the remainder (END-11)."""
-    return lambda authorization, now: authorization.capture_remainder(now=now)
+    return lambda authorization, now, _: authorization.capture_remainder(now=now)
 
 
 def capture_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     """Capture an amount (END-14)."""
-    return lambda authorization, now: authorization.capture_amount(amount_cents, description, now=now)
+    return lambda authorization, now, _: authorization.capture_amount(amount_cents, description, now=now)
 
 
 def capture_lines(requested: list[LineQuantity], description: str | None) -> LedgerStep:
     """Capture lines (END-13)."""
-    return lambda authorization, now: authorization.capture_lines(requested, description, now=now)
+    return lambda authorization, now, _: authorization.capture_lines(requested, description, now=now)
 
 
 def void_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     """Void an amount (END-16)."""
-    return lambda authorization, now: authorization.void_amount(amount_cents, description, now=now)
+    return lambda authorization, now, _: authorization.void_amount(amount_cents, description, now=now)
 
 
 def void_lines(requested: list[LineQuantity], description: str | None) -> LedgerStep:
     """Void lines (END-15)."""
-    return lambda authorization, now: authorization.void_lines(requested, description, now=now)
+    return lambda authorization, now, refunded: authorization.void_lines(
+        requested, refunded, description, now=now
+    )
 
 
 def follow_ledger(edit: Edit, order: Order, transaction: Transaction) -> None:

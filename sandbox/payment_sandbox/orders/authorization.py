@@ -1,6 +1,6 @@
 """Authorizations: captured, voided and remaining amounts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -8,6 +8,7 @@ from typing import NamedTuple
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.lines import (
     LineQuantity,
+    LinesByStatus,
     OrderLine,
     Quantities,
     add_quantities,
@@ -84,46 +85,35 @@ class Authorization(NamedTuple):
         """Whether money is still reserved."""
         return not self.is_over and self.remaining_cents > 0
 
-    def quantities(self, kind: EntryKind) -> dict[int, int]:
-        """Return the captured or the voided quantities by line index."""
-        return add_quantities(entry.quantities for entry in self.entries if entry.taken is kind)
+    @property
+    def captured_beyond_lines_cents(self) -> Cents:
+        """The amount captured by amount or in full."""
+        return self._sum(EntryKind.CAPTURED, EntryStyle.AMOUNT, EntryStyle.FULL)
 
-    def remaining_quantities(self) -> dict[int, int]:
-        """Return the remaining quantities by line index."""
-        taken = add_quantities(entry.quantities for entry in self.entries)
-        return {index: line.quantity - taken.get(index, 0) for index, line in enumerate(self.lines)}
+    def lines_by_status(self, refunded: Mapping[int, int]) -> LinesByStatus:
+        """Return the quantities of the lines in each status (A41).
 
-    def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the captured and the voided quantities by line index, once nothing remains (A41).
-
-        Items that no request named by line were captured or voided by amount. Voids by amount are
-        assigned to whole items, last lines first; the other items count as captured. If nothing was captured,
-        all items count as voided.
+        Captures, voids and refunds by lines name their items; a refunded item counts as captured. While
+        something remains, the other items are neither captured nor voided. Then the amounts decide: voids by
+        amount are assigned to whole items, last lines first; the rest is captured, unless only lines were.
         """
-        captured_by_line = add_quantities(
-            entry.quantities
-            for entry in self.entries
-            if entry.style is EntryStyle.LINES and entry.taken is EntryKind.CAPTURED
-        )
-        voided = self.quantities(EntryKind.VOIDED)
-        unassigned_cents = sum(
-            entry.amount_cents
-            for entry in self.entries
-            if entry.style is EntryStyle.AMOUNT and entry.taken is EntryKind.VOIDED
-        )
-        captured: dict[int, int] = {}
+        captured, voided = self._named_items(EntryKind.CAPTURED), self._named_items(EntryKind.VOIDED)
+        captured |= {index: max(quantity, captured.get(index, 0)) for index, quantity in refunded.items()}
+        remaining = {
+            index: line.quantity - captured.get(index, 0) - voided.get(index, 0)
+            for index, line in enumerate(self.lines)
+        }
+        if self.remaining_cents:
+            return LinesByStatus(remaining, captured, voided)
+        voided_cents = self._sum(EntryKind.VOIDED, EntryStyle.AMOUNT, EntryStyle.FULL)
         for index, line in reversed(list(enumerate(self.lines))):
-            voided_by_line = voided.get(index, 0)
-            unassigned = line.quantity - captured_by_line.get(index, 0) - voided_by_line
-            if not self.captured_cents:
-                voidable = unassigned
-            else:
-                covered = unassigned_cents // line.amount_cents if line.amount_cents > 0 else 0
-                voidable = min(unassigned, covered)
-            unassigned_cents -= voidable * line.amount_cents
-            voided[index] = voided_by_line + voidable
+            voidable = remaining[index]
+            if self.captured_beyond_lines_cents:
+                voidable = min(voidable, voided_cents // line.amount_cents if line.amount_cents > 0 else 0)
+            voided_cents -= voidable * line.amount_cents
+            voided[index] = voided.get(index, 0) + voidable
             captured[index] = line.quantity - voided[index]
-        return dict(sorted(captured.items())), dict(sorted(voided.items()))
+        return LinesByStatus({}, captured, voided)
 
     @property
     def capture_style(self) -> "EntryStyle | None":
@@ -174,7 +164,7 @@ class Authorization(NamedTuple):
         refuse_unknown_lines(self.lines, requested)
         self._refuse_capture(now)
         self._refuse_style(EntryStyle.LINES)
-        return self._append_lines(EntryKind.CAPTURED, requested, description, now)
+        return self._append_lines(EntryKind.CAPTURED, requested, {}, description, now)
 
     def void_amount(self, amount_cents: Cents, description: str | None, *, now: datetime) -> "Authorization":
         """Void part of the remainder (VOID-01)."""
@@ -182,12 +172,17 @@ class Authorization(NamedTuple):
         return self._append(EntryKind.VOIDED, EntryStyle.AMOUNT, amount_cents, (), description, now)
 
     def void_lines(
-        self, requested: Sequence[LineQuantity], description: str | None, *, now: datetime
+        self,
+        requested: Sequence[LineQuantity],
+        refunded: Mapping[int, int],
+        description: str | None,
+        *,
+        now: datetime,
     ) -> "Authorization":
-        """Void quantities of lines (STA-20)."""
+        """Void quantities of lines that were not refunded (STA-20)."""
         refuse_unknown_lines(self.lines, requested)
         self._refuse_expired(now)
-        return self._append_lines(EntryKind.VOIDED, requested, description, now)
+        return self._append_lines(EntryKind.VOIDED, requested, refunded, description, now)
 
     def void_remainder(self, *, now: datetime) -> "Authorization":
         """Void the remainder (VOID-02)."""
@@ -197,8 +192,13 @@ class Authorization(NamedTuple):
         """Return the authorization, closed to further captures and voids."""
         return self._replace(is_over=True)
 
-    def _sum(self, kind: EntryKind) -> Cents:
-        return sum(entry.amount_cents for entry in self.entries if entry.taken is kind)
+    def _sum(self, kind: EntryKind, *styles: EntryStyle) -> Cents:
+        kinds = (entry for entry in self.entries if entry.taken is kind)
+        return sum(entry.amount_cents for entry in kinds if entry.style in (styles or EntryStyle))
+
+    def _named_items(self, kind: EntryKind) -> dict[int, int]:
+        named = (entry for entry in self.entries if entry.style is EntryStyle.LINES)
+        return add_quantities(entry.quantities for entry in named if entry.taken is kind)
 
     def _refuse_expired(self, now: datetime) -> None:
         if self.is_over or (now >= self.expires_at and not self.delayed):
@@ -229,15 +229,17 @@ class Authorization(NamedTuple):
             )
 
     def _append_remainder(self, kind: EntryKind, now: datetime) -> "Authorization":
-        quantities = tuple(
-            (index, quantity) for index, quantity in self.remaining_quantities().items() if quantity
-        )
-        return self._append(kind, EntryStyle.FULL, self.remaining_cents, quantities, None, now)
+        return self._append(kind, EntryStyle.FULL, self.remaining_cents, (), None, now)
 
     def _append_lines(
-        self, kind: EntryKind, requested: Sequence[LineQuantity], description: str | None, now: datetime
+        self,
+        kind: EntryKind,
+        requested: Sequence[LineQuantity],
+        refunded: Mapping[int, int],
+        description: str | None,
+        now: datetime,
     ) -> "Authorization":
-        quantities, shortages = allocate(self.lines, self.remaining_quantities(), requested)
+        quantities, shortages = allocate(self.lines, self.lines_by_status(refunded).remaining, requested)
         if shortages:
             raise _excess_error(kind)("; ".join(shortages))
         amount_cents = quantities_total_cents(self.lines, quantities)

@@ -49,6 +49,14 @@ class LineQuantity(NamedTuple):
     quantity: int
 
 
+class LinesByStatus(NamedTuple):
+    """The quantities of an order's lines in each status, by line index; see ``order_line_details``."""
+
+    remaining: dict[int, int]  # authorized, or expired
+    captured: dict[int, int]
+    voided: dict[int, int]
+
+
 def total_cents(lines: Iterable[OrderLine]) -> Cents:
     """Return the sum of the lines."""
     return sum(line.amount_cents * line.quantity for line in lines)

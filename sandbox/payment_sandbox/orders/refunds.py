@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.authorization import EntryKind
 from payment_sandbox.orders.lines import (
     LineQuantity,
+    LinesByStatus,
     Quantities,
     add_quantities,
     allocate,
@@ -22,23 +22,34 @@ def refundable_cents(order: Order) -> Cents:
     return order.received_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
 
 
+def refunded_quantities(order: Order) -> dict[int, int]:
+    """Return the refunded quantities by line index, without failed refunds."""
+    return add_quantities(refund.quantities for refund in order.refunds if not refund.failed)
+
+
+def lines_by_status(order: Order) -> LinesByStatus:
+    """Return which lines are captured and voided; refunds and ``order_line_details`` read it."""
+    paid = order.paying_transaction
+    if paid is not None and paid.authorization is not None:
+        return paid.authorization.lines_by_status(refunded_quantities(order))
+    quantities = {index: line.quantity for index, line in enumerate(order.order_lines)}
+    return LinesByStatus({}, quantities if paid is not None and paid.captured_cents else {}, {})
+
+
 def refundable_quantities(order: Order) -> dict[int, int]:
-    """Return the quantities that can still be refunded, by line index."""
-    refunded = add_quantities(refund.quantities for refund in order.refunds if not refund.failed)
-    return {
-        index: quantity - refunded.get(index, 0) for index, quantity in _captured_quantities(order).items()
-    }
+    """Return the quantities that can still be refunded, by line index.
 
-
-def _captured_quantities(order: Order) -> dict[int, int]:
-    """Return the captured quantities; without a capture by lines, only the amount limits refunds."""
+    After a capture by amount, only the amount limits the items that are not captured or voided yet.
+    """
     paid = order.paying_transaction
     authorization = paid.authorization if paid is not None else None
-    if authorization is not None:
-        captured = authorization.quantities(EntryKind.CAPTURED)
-        if captured:
-            return captured
-    return {index: line.quantity for index, line in enumerate(order.order_lines)}
+    lines, refundable = lines_by_status(order), {}
+    undecided = authorization is not None and authorization.captured_beyond_lines_cents
+    refunded = refunded_quantities(order)
+    for index in range(len(order.order_lines)):
+        captured = lines.captured.get(index, 0) + (lines.remaining.get(index, 0) if undecided else 0)
+        refundable[index] = captured - refunded.get(index, 0)
+    return refundable
 
 
 class PlannedRefund(NamedTuple):

@@ -13,6 +13,7 @@ from aiohttp import HttpVersion10, HttpVersion11, web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from flask import Response
 
+from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
 from payment_sandbox.serving.replies import Reply, error
 from payment_sandbox.serving.threads import Threads, run_on_thread
 from payment_sandbox.serving.turns import ThreadTurn, Turns, WaitCounter
@@ -30,8 +31,6 @@ RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another an
 RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
 READING_MAX: Final = 1  # the number of concurrent calls with large bodies; parsing blocks the interpreter
 STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
-HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
-HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -125,6 +124,9 @@ class Gateway:
         if is_expected and http.transport is not None:
             http.transport.write(CONTINUE_RESPONSE)
         while body.tell() <= bytes_max and not http.content.at_eof():
+            if not http.content.is_eof() and _connection(http).is_half_closed:
+                http.protocol.force_close()
+                raise ConnectionError("the rest of the body cannot arrive")
             async with timeout(self._limits.silent_seconds):
                 body.write(await http.content.readany())
         length = body.tell()
@@ -142,7 +144,7 @@ class Gateway:
             return await self._send_pieces(call, response, reply)
         try:
             if call.stream is not None:
-                return await self._watch(call, response, reply)
+                return await self._watch(http, call, response, reply)
             async with timeout(self._limits.send_seconds):
                 return await reply.send(response)
         finally:
@@ -179,14 +181,16 @@ class Gateway:
         running.add_done_callback(turn.end)
         return running
 
-    async def _watch(self, call: Call, response: Response, reply: Reply) -> web_response.StreamResponse:
+    async def _watch(
+        self, http: web_request.BaseRequest, call: Call, response: Response, reply: Reply
+    ) -> web_response.StreamResponse:
         """Send an event stream."""
         assert call.stream is not None, "the response is an event stream"
         with self._watching.count_call(call.share) as may_watch:
             if not may_watch:
                 return await reply.send(error(503, TOO_MANY_WAIT, retry=True))
             await reply.begin(response)
-            await self._watchers.serve(call.stream, reply)
+            await self._watchers.serve(call.stream, reply, _connection(http))
             return await reply.end()
 
     async def _send_pieces(self, call: Call, response: Response, reply: Reply) -> web_response.StreamResponse:
@@ -211,6 +215,11 @@ class Gateway:
                 response.close()
             else:  # a thread may still be producing a piece
                 producing.add_done_callback(lambda _: response.close())
+
+
+def _connection(http: web_request.BaseRequest) -> Connection:
+    assert isinstance(http.protocol, Connection), "the server accepts no others"
+    return http.protocol
 
 
 def _may_be_large(http: web_request.BaseRequest) -> bool:

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from payment_sandbox.projects.events import Events
+from payment_sandbox.serving.connection import Connection
 from payment_sandbox.serving.replies import Reply
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
@@ -20,17 +21,20 @@ class Watchers:
         self._send_seconds = send_seconds
         self._groups: dict[tuple[Events, float], _WatcherGroup] = {}
 
-    async def serve(self, stream: EventStream, reply: Reply) -> None:
-        """Send events until the project ends; this is cancelled when the client disconnects.
+    async def serve(self, stream: EventStream, reply: Reply, connection: Connection) -> None:
+        """Send events until the project ends, or the client closes at least its sending side.
 
         Raises:
             TimeoutError: the client is not reading.
         """
         with self._listen(stream) as wakeup, stream.watching():
+            connection.stream_wakeup = wakeup
             text: str | None = stream.first_batch()
             while text is not None:
                 async with timeout(self._send_seconds):
                     await reply.send_piece(text.encode())
+                if connection.is_half_closed:
+                    return
                 with suppress(TimeoutError):
                     async with timeout(HEARTBEAT_SECONDS):
                         await wakeup.wait()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.model.specification.calls import Capture, CreateRefund, Refusal, RequestedLines, Void, refuse_if
 from tests.model.specification.records import (
@@ -56,10 +56,41 @@ def _add(quantities: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(quantities, more, strict=True))
 
 
-def available_quantities(order: Order, authorization: Authorization) -> tuple[int, ...]:
-    """Return the quantity of each line not captured or voided by lines (STA-19, STA-20)."""
-    handled = _add(authorization.captured_lines, authorization.voided_lines)
-    return tuple(line.quantity - part for line, part in zip(order.lines, handled, strict=True))
+class LinesByStatus(NamedTuple):
+    """The quantity of each line in each status; ``unnamed`` is authorized, or neither after expiry."""
+
+    unnamed: tuple[int, ...]
+    captured: tuple[int, ...]
+    voided: tuple[int, ...]
+
+
+def refunded_quantities(order: Order) -> tuple[int, ...]:
+    """Return the refunded quantity of each line, without failed refunds."""
+    refunds = [refund.lines for refund in order.refunds if refund.status != "error"]
+    return tuple(map(sum, zip((0,) * len(order.lines), *refunds, strict=True)))
+
+
+def lines_by_status(order: Order, authorization: Authorization) -> LinesByStatus:
+    """Return which lines are captured and voided, for every reader of them (STA-19, STA-20, A41).
+
+    A capture, a void and a refund by lines name items; a refunded item counts as captured. While something remains,
+    no other item is captured or voided. Then the amounts decide: a void by amount covers whole items, last lines
+    first, and the rest is captured, unless only lines were captured.
+    """
+    refunded = refunded_quantities(order)
+    captured = [max(pair) for pair in zip(authorization.captured_lines, refunded, strict=True)]
+    voided = list(authorization.voided_lines)
+    unnamed = [line.quantity - c - v for line, c, v in zip(order.lines, captured, voided, strict=True)]
+    if authorization.remaining:
+        return LinesByStatus(tuple(unnamed), tuple(captured), tuple(voided))
+    only_lines = authorization.captured == price(order.lines, authorization.captured_lines)
+    budget = authorization.voided_by_amount
+    for index, line in reversed(list(enumerate(order.lines))):
+        for _ in range(unnamed[index]):
+            is_voided = only_lines or 0 < line.amount <= budget
+            budget -= line.amount if is_voided else 0
+            (voided if is_voided else captured)[index] += 1
+    return LinesByStatus((0,) * len(order.lines), tuple(captured), tuple(voided))
 
 
 def malformed_refusals(order: Order, call: Capture | CreateRefund) -> list[Refusal]:
@@ -123,7 +154,7 @@ def _requested_portion(
     """Return the requested amount and quantities; the amount is None if too few items are available."""
     nothing = (0,) * len(order.lines)
     if call.lines is not None:
-        allocated = allocate(order.lines, available_quantities(order, authorization), call.lines)
+        allocated = allocate(order.lines, lines_by_status(order, authorization).unnamed, call.lines)
         return (None, nothing) if allocated is None else (price(order.lines, allocated), allocated)
     return (authorization.remaining if call.amount is None else call.amount), nothing
 
@@ -166,34 +197,15 @@ def refund_refusals(order: Order, call: CreateRefund) -> list[Refusal]:
 
 
 def refundable_quantities(order: Order) -> tuple[int, ...]:
-    """Return the refundable quantity of each line.
-
-    If all captures were by line, only captured items are refundable; otherwise, all items are.
-    """
-    remaining = [line.quantity for line in order.lines]
+    """Return the refundable quantity of each line: captured, or not decided after captures by amount (A41)."""
+    captured = tuple(line.quantity for line in order.lines)
     for attempt in order.attempts:
         authorization = attempt.authorization
-        if (
-            authorization is not None
-            and authorization.style == "lines"
-            and authorization.captured == price(order.lines, authorization.captured_lines)
-        ):
-            remaining = list(authorization.captured_lines)
-    for refund in order.refunds:
-        if refund.status != "error":
-            remaining = [a - b for a, b in zip(remaining, refund.lines, strict=True)]
-    return tuple(remaining)
-
-
-def has_voided(order: Order, requested: RequestedLines) -> bool:
-    """Whether any requested line was voided by lines; captures by amount may cover its refund."""
-    apply_void = [attempt.authorization.voided_lines for attempt in order.attempts if attempt.authorization]
-    requested_ids = {line for line, _ in requested}
-    return any(
-        quantity and line.id in requested_ids
-        for quantities in apply_void
-        for line, quantity in zip(order.lines, quantities, strict=True)
-    )
+        if authorization is not None and authorization.captured:
+            lines = lines_by_status(order, authorization)
+            by_amount = authorization.captured > price(order.lines, authorization.captured_lines)
+            captured = _add(lines.captured, lines.unnamed) if by_amount else lines.captured
+    return tuple(a - b for a, b in zip(captured, refunded_quantities(order), strict=True))
 
 
 def requested_refund(order: Order, call: CreateRefund) -> tuple[int | None, tuple[int, ...]]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.model.specification.money import available_quantities, price
-from tests.model.specification.records import Attempt, Authorization, Order, Refund, Shop, Webhook
+from tests.model.specification.money import lines_by_status
+from tests.model.specification.records import Attempt, Order, Refund, Shop, Webhook
 
 Json = dict[str, Any]
 
@@ -118,52 +118,20 @@ def line_details(order: Order) -> Json:
     """
     paying = [attempt for attempt in order.attempts if attempt.authorization or attempt.received]
     authorization = paying[0].authorization if len(paying) == 1 else None
-    if authorization is None or not are_lines_decided(order, authorization):
+    if authorization is None:
         return {}
+    lines = lines_by_status(order, authorization)
+    authorized = (0,) * len(order.lines) if authorization.is_expired else lines.unnamed
     entries = [
         {"merchant_order_line_id": line.id, "amount": str(line.amount), "status": status}
         | {"quantity": str(parts[index])}
         for status, parts in zip(
-            ("authorized", "captured", "voided"), quantities_by_status(order, authorization), strict=True
+            ("authorized", "captured", "voided"), (authorized, lines.captured, lines.voided), strict=True
         )
         for index, line in enumerate(order.lines)
         if parts[index]
     ]
     return {"order_line_details": entries}
-
-
-def are_lines_decided(order: Order, authorization: Authorization) -> bool:
-    """Whether the lines add up to the amount, and their quantities by status are specified (A41)."""
-    total = price(order.lines, [line.quantity for line in order.lines])
-    if authorization.is_expired or not order.lines or total != order.amount:
-        return False
-    unassigned = price(order.lines, available_quantities(order, authorization))
-    return (
-        bool(authorization.remaining)
-        or not authorization.captured
-        or not 0 < authorization.voided_by_amount < unassigned
-    )
-
-
-def quantities_by_status(
-    order: Order, authorization: Authorization
-) -> tuple[list[int], list[int], list[int]]:
-    """Return authorized, captured and voided items; if nothing remains, the amounts decide (A41)."""
-    remaining, captured, voided = (
-        list(available_quantities(order, authorization)),
-        list(authorization.captured_lines),
-        list(authorization.voided_lines),
-    )
-    if authorization.remaining:
-        return remaining, captured, voided
-    budget = authorization.voided_by_amount
-    for index, line in enumerate(order.lines):
-        for _ in range(remaining[index]):
-            is_voided = line.amount <= budget or not authorization.captured
-            budget -= line.amount if is_voided else 0
-            (voided if is_voided else captured)[index] += 1
-        remaining[index] = 0
-    return remaining, captured, voided
 
 
 def read_webhook(webhook: Webhook) -> Json:

@@ -10,9 +10,9 @@ from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Wh
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS, SentField
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
-from payment_sandbox.orders.authorization import EntryKind
 from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TYPES, OrderLine
 from payment_sandbox.orders.order import Order, reduce_customer
+from payment_sandbox.orders.refunds import lines_by_status
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import page_urls
@@ -133,28 +133,17 @@ def order_line_details(order: Order) -> list[dict[str, Any]]:
     return [
         LINE_DETAIL.record(LineDetail(order.order_lines[index], quantity, status))
         for status, quantities in _quantities_by_status(order)
-        for index, quantity in quantities.items()
+        for index, quantity in sorted(quantities.items())
         if quantity
     ]
 
 
 def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
-    attempt = order.paying_transaction
-    if attempt is None:
-        return
-    authorization = attempt.authorization
-    if authorization is None:
-        if attempt.captured_cents:
-            yield "captured", {index: line.quantity for index, line in enumerate(order.order_lines)}
-        return
-    captured = authorization.quantities(EntryKind.CAPTURED)
-    voided = authorization.quantities(EntryKind.VOIDED)
-    if not authorization.remaining_cents:
-        captured, voided = authorization.settled_quantities()
-    elif not authorization.is_over:
-        yield "authorized", authorization.remaining_quantities()
-    yield "captured", captured
-    yield "voided", voided
+    lines, paid = lines_by_status(order), order.paying_transaction
+    if paid is not None and paid.authorization is not None and not paid.authorization.is_over:
+        yield "authorized", lines.remaining
+    yield "captured", lines.captured
+    yield "voided", lines.voided
 
 
 LINE_DETAILS_NAME: Final = "order_line_details"

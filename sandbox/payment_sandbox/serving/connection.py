@@ -1,0 +1,155 @@
+"""Connections: aiohttp's, with half-closed ones, small reads, and the application's format of errors."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import HttpVersion11, web_protocol, web_request, web_response, web_server
+from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
+from aiohttp.streams import EMPTY_PAYLOAD
+
+from payment_sandbox.serving.replies import error
+
+if TYPE_CHECKING:
+    from flask import Response
+
+HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
+HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
+IDLE_SECONDS: Final = 75.0  # the longest wait for a complete request line and headers
+READ_BYTES: Final = 1 << 14  # asyncio reads 256 KiB; parsing that much in one-byte chunks takes 25 ms
+LINGER_SECONDS: Final = 2.0  # to close with unread data would destroy the response to it
+JSON: Final = "application/json"
+HTTPS_HINT: Final = "a client tried https, but this server speaks only http; serve --tls adds https"
+LAST_INPUT: Final = (
+    web_protocol._ErrInfo(400, ConnectionResetError("the client sends no more requests"), ""),
+    EMPTY_PAYLOAD,
+)
+"""The end of the queue of requests on a connection whose client has closed its sending side."""
+
+log = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=16)
+def log_once(problem: str) -> None:
+    """Log a problem only once, because clients repeat the problem and report it unclearly."""
+    log.warning("%s", problem)
+
+
+class ConnectionServer(web_server.Server):
+    """aiohttp's server, which counts its connections."""
+
+    def __init__(
+        self,
+        answer: Callable[[web_request.BaseRequest], Awaitable[web_response.StreamResponse]],
+        loop: asyncio.AbstractEventLoop,
+        free: asyncio.Semaphore,
+    ) -> None:
+        """``free`` counts the connections that may still be opened."""
+        super().__init__(answer, request_factory=self._create, handler_cancellation=True, loop=loop)
+        self._event_loop = loop
+        self._free = free
+        self._buffer = memoryview(bytearray(READ_BYTES))  # shared, as received data is parsed immediately
+
+    def __call__(self) -> web_protocol.RequestHandler:
+        """Create the protocol of a new connection."""
+        connection = Connection(
+            self,
+            loop=self._event_loop,
+            access_log=None,  # type: ignore[arg-type]  # None disables it
+            auto_decompress=False,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+            max_line_size=HEAD_BYTES_MAX,
+            max_field_size=HEAD_BYTES_MAX,
+        )
+        connection.buffer = self._buffer
+        return connection
+
+    def _create(self, message: Any, *parts: Any) -> web_request.BaseRequest:
+        """Create a request; the error for one that is not HTTP is in the version of this server."""
+        if message is web_protocol.ERROR:
+            message = message._replace(version=HttpVersion11)
+        return self._make_request(message, *parts)
+
+    def connection_lost(self, handler: web_protocol.RequestHandler, exc: BaseException | None = None) -> None:
+        """Let another connection take the place of a closed one."""
+        super().connection_lost(handler, exc)
+        self._free.release()
+
+
+class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
+    """A connection that reads little at once, because small chunks take long to parse."""
+
+    buffer: memoryview
+    is_half_closed = False  # the client has closed its sending side
+    stream_wakeup: asyncio.Event | None = None  # set while an event stream is sent
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer for the next read."""
+        return self.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse the data in the buffer, and wipe it, because the buffer outlives projects."""
+        data = bytes(self.buffer[:nbytes])
+        self.buffer[:nbytes] = bytes(nbytes)
+        self.data_received(data)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio expects it
+        """Answer the requests that have arrived whole, then close; TLS connections cannot stay half open."""
+        request, is_idle = self._current_request, self._waiter is not None and not self._waiter.done()
+        is_body_cut = request is not None and not request.content.is_eof()
+        if is_idle or is_body_cut or self.transport is None or not self.transport.can_write_eof():
+            return False
+        self.is_half_closed = True
+        self._messages.append(LAST_INPUT)
+        if self.stream_wakeup is not None:
+            self.stream_wakeup.set()
+        return True
+
+    def handle_error(
+        self,
+        request: web_request.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web_response.StreamResponse:
+        """Answer input that is not HTTP, or a failure of the server, and close the connection.
+
+        Raises:
+            ConnectionError: the response has begun, so closing the connection is the only answer.
+        """
+        if isinstance(exc, ConnectionError):
+            raise exc
+        problem = error(500, "the sandbox failed; see its log")
+        if isinstance(exc, LineTooLong) or "Too many headers" in str(exc):
+            problem = error(431, HEAD_TOO_LONG)
+        elif isinstance(exc, HttpProcessingError | web_protocol.RequestPayloadError):
+            problem = error(400, "this is not a valid HTTP request")
+        else:
+            log.error("a request could not be answered", exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("the response has begun")
+        if isinstance(exc, BadHttpMethod) and "HTTPS" in exc.message:
+            log_once(HTTPS_HINT)
+        self.close()  # ignores the rest of the input
+        return _LastResponse(problem, request.transport)
+
+
+class _LastResponse(web_response.Response):
+    """The response to invalid input, sent while the client may still be sending."""
+
+    def __init__(self, problem: "Response", transport: asyncio.Transport | None) -> None:
+        super().__init__(body=problem.get_data(), status=problem.status_code, content_type=JSON)
+        self._transport = transport
+        self.force_close()
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Send the response, and give the client time to read it; a disconnection cancels this."""
+        await super().write_eof(data)
+        if self._transport is not None and self._transport.can_write_eof():
+            with suppress(OSError):  # the client has disconnected
+                self._transport.write_eof()
+        await asyncio.sleep(LINGER_SECONDS)
