@@ -15,6 +15,7 @@ from payment_sandbox.operations.beliefs import describe_period, format_moment_of
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
+from payment_sandbox.projects.epoch import AgendaItem
 from payment_sandbox.projects.listing import ProjectEntry, list_project
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
@@ -253,7 +254,7 @@ def _menu(call: Call, project: Project) -> list[ProjectEntry]:
     return [list_project(project), *islice(others, MENU_MAX)]
 
 
-def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
+def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[AgendaItem]:
     """Return the next due events."""
     epoch = project.epoch
     due = (due for due in epoch.timeline.in_order() if applies(epoch, due))

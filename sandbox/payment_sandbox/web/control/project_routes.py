@@ -9,9 +9,6 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.forms import read
-from payment_sandbox.operations import move_clock as clocks
-from payment_sandbox.operations.advance import AdvanceLimits
-from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
@@ -20,25 +17,17 @@ from payment_sandbox.storage import snapshot
 from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.control import (
-    advance_limit_record,
-    advance_record,
-    clock_record,
-    listed_record,
-    project_record,
-    server_record,
-)
+from payment_sandbox.web.answers.control import listed_record, project_record, server_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, control, refuse_unknown_keys
-from payment_sandbox.web.control.control_forms import ClockForm, PruneForm, StateForm
+from payment_sandbox.web.control.control_face import BODY_ERRORS, control, read_query
+from payment_sandbox.web.control.control_forms import PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
-from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
 
 log = logging.getLogger(__name__)
@@ -58,7 +47,7 @@ def require_control_token(call: Call) -> None:
 
 PROJECTS_FACE: Final = Face(
     projects,
-    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(refuse_unknown_keys)),
+    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(read_query)),
     answer_for,
 )
 
@@ -228,54 +217,3 @@ def put_state(call: Call) -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
     snapshot.restore(call.project, json_body(call, is_snapshot=True))
     return json_answer(project_record(call.project))
-
-
-CLOCK_FORM = ClockForm()
-ADVANCE_FORM = AdvanceForm()
-
-
-@route(control, "GET", "/clock/", answers=records.Clock)
-def get_clock(call: Call) -> Response:
-    """Get the clock."""
-    return json_answer(clock_record(call.project))
-
-
-@route(
-    control,
-    "PATCH",
-    "/clock/",
-    reads=ClockForm,
-    answers=records.MovedClock,
-    errors=(*BODY_ERRORS, 409),
-    example={"mode": "running", "rate": 3600},
-    waits=True,
-)
-def patch_clock(call: Call) -> Response:
-    """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
-    result = clocks.change_clock(call.project, **read(CLOCK_FORM, json_body(call)))
-    return json_answer({**clock_record(call.project), **advance_limit_record(result)})
-
-
-@route(
-    control,
-    "POST",
-    "/clock/advance/",
-    reads=AdvanceForm,
-    answers=records.Advance,
-    errors=(*BODY_ERRORS, 409),
-    example={"by": "PT30M"},
-    waits=True,
-)
-def post_advance(call: Call) -> Response:
-    """Advance the clock, event by event (CTL-13)."""
-    target = read(ADVANCE_FORM, json_body(call))
-    events_max, timeout_seconds = target.pop("max_events", None), target.pop("timeout", None)
-    given_limits = {"events_max": events_max, "timeout_seconds": timeout_seconds}
-    limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})
-    return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
-
-
-@route(control, "GET", "/agenda/", answers=declare_list(records.AgendaItem, "Agenda"), slow=True)
-def get_agenda(call: Call) -> Response:
-    """List the scheduled events, including failed ones (CTL-17)."""
-    return list_answer(agenda(call.project.epoch))
