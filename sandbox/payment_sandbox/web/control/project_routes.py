@@ -36,17 +36,29 @@ from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
 
+TOKEN_ERRORS: Final = (401, 429)
+TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
+
 projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
 
 def require_control_token(call: Call) -> None:
-    """Require the control token if one is set."""
-    token = call.site.control_token
+    """Require the control token if one is set.
+
+    Raises:
+        RequestRefused: 401 if it is missing or wrong, 429 after too many guesses from the address.
+    """
+    token, failures = call.site.control_token, call.site.sign_in_failures
+    if token is None:
+        return
     scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
-    is_bearer = scheme.lower() == "bearer"  # schemes are case-insensitive
-    if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
+    is_bearer, address = scheme.lower() == "bearer", call.request.remote_addr or ""  # in any letter case
+    if is_bearer and (wait_seconds := failures.admit(address)):
+        raise RequestRefused(429, TOO_MANY_GUESSES, {"Retry-After": str(wait_seconds)})
+    if not is_bearer or not compare_digest(sent.strip().encode(), token.encode()):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+    failures.forgive(address)
 
 
 PROJECTS_FACE: Final = Face(
@@ -88,7 +100,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     answers=records.NewProject,
     status=201,
     needs_body=False,
-    errors=(400, 401, 413, 415, 429),
+    errors=(*BODY_ERRORS, 429),
     example={"mode": "live", "seed": 7},
     slow=True,
 )
@@ -102,7 +114,7 @@ def post_project(call: Call) -> Response:
     return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=declare_list(records.Project, "Projects"))
+@route(projects, "GET", "/projects/", answers=declare_list(records.Project, "Projects"), errors=TOKEN_ERRORS)
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
     return list_answer([project_record(each) for each in call.site.registry.all()])
@@ -113,6 +125,7 @@ def get_projects(call: Call) -> Response:
     "GET",
     "/projects/review/",
     answers=declare_list(records.ProjectFindings, "AllFindings"),
+    errors=TOKEN_ERRORS,
     slow=True,
 )
 def get_reviews(call: Call) -> Response:
@@ -135,7 +148,7 @@ def get_reviews(call: Call) -> Response:
     "/projects/prune/",
     reads=PruneForm,
     answers=records.DeletedProjects,
-    errors=(400, 401, 413, 415),
+    errors=(*BODY_ERRORS, 429),
     example={"unused_for": "P7D"},
     slow=True,
 )
@@ -145,7 +158,14 @@ def post_prune(call: Call) -> Response:
     return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 
 
-@route(projects, "GET", "/servers/", answers=declare_list(records.Server, "Servers"), slow=True)
+@route(
+    projects,
+    "GET",
+    "/servers/",
+    answers=declare_list(records.Server, "Servers"),
+    errors=TOKEN_ERRORS,
+    slow=True,
+)
 def get_servers(call: Call) -> Response:
     """List the servers of the cluster; a single server lists itself."""
     shared = call.site.server_context.shared
