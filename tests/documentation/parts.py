@@ -32,6 +32,7 @@ from payment_sandbox.ui.docs.library import PAGE_NAMES
 from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
 from tests.documentation import references
+from tests.documentation.clients import generated_clients
 from tests.documentation.commands import commands_reference
 from tests.documentation.examples import recorded_examples
 from tests.documentation.flows import FLOWS, draw_flow
@@ -176,6 +177,7 @@ def fill_in(text: str) -> str:
 
 def generated_files() -> Iterator[tuple[Path, str]]:
     """Yield every generated file and every page, with its up-to-date text."""
+    yield from generated_clients()
     yield EXAMPLES, recorded_examples()
     for name in PAGE_NAMES:
         file = PAGES / f"{name}.md"

@@ -1,43 +1,39 @@
 """Routes for the projects of a server, and for their clocks."""
 
 import json
+import logging
+from collections.abc import Iterator
 from hmac import compare_digest
 from typing import Any, Final
 
 from flask import Response
 
 from payment_sandbox.forms import read
-from payment_sandbox.operations import move_clock as clocks
-from payment_sandbox.operations.advance import AdvanceLimits
-from payment_sandbox.operations.agenda import agenda
-from payment_sandbox.operations.review import review
+from payment_sandbox.operations.review import Finding, review
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
 from payment_sandbox.storage import snapshot
+from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.control import (
-    advance_limit_record,
-    advance_record,
-    clock_record,
-    project_record,
-    server_record,
-)
+from payment_sandbox.web.answers.control import listed_record, project_record, server_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, control, refuse_unknown_keys
-from payment_sandbox.web.control.control_forms import ClockForm, PruneForm, StateForm
+from payment_sandbox.web.control.control_face import BODY_ERRORS, control, read_query
+from payment_sandbox.web.control.control_forms import PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
-from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
 
 TOKEN_ERRORS: Final = (401, 429)
 TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
+
+log = logging.getLogger(__name__)
 
 projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
@@ -63,7 +59,7 @@ def require_control_token(call: Call) -> None:
 
 PROJECTS_FACE: Final = Face(
     projects,
-    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(refuse_unknown_keys)),
+    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(read_query)),
     answer_for,
 )
 
@@ -114,10 +110,28 @@ def post_project(call: Call) -> Response:
     return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=declare_list(records.Project, "Projects"), errors=TOKEN_ERRORS)
+@route(
+    projects,
+    "GET",
+    "/projects/",
+    answers=declare_list(records.ListedProject, "Projects"),
+    errors=TOKEN_ERRORS,
+)
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
-    return list_answer([project_record(each) for each in call.site.registry.all()])
+    return list_answer(map(listed_record, call.site.registry.listed()))
+
+
+def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
+    """Review all projects; the server's log names those that cannot be reviewed."""
+    for project in registry.all():
+        try:
+            with reading(project.project_id):
+                findings = review(project.epoch)
+        except DamagedProject as damaged:
+            log.warning("%s", damaged.report)
+        else:
+            yield project, findings
 
 
 @route(
@@ -130,7 +144,7 @@ def get_projects(call: Call) -> Response:
 )
 def get_reviews(call: Call) -> Response:
     """List the mistakes in all projects; projects without findings are omitted."""
-    reviews = ((each, review(each.epoch)) for each in call.site.registry.all())
+    reviews = _reviews(call.site.registry)
     return list_answer(
         {
             "project_id": each.project_id,
@@ -229,54 +243,3 @@ def put_state(call: Call) -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
     snapshot.restore(call.project, json_body(call, is_snapshot=True))
     return json_answer(project_record(call.project))
-
-
-CLOCK_FORM = ClockForm()
-ADVANCE_FORM = AdvanceForm()
-
-
-@route(control, "GET", "/clock/", answers=records.Clock)
-def get_clock(call: Call) -> Response:
-    """Get the clock."""
-    return json_answer(clock_record(call.project))
-
-
-@route(
-    control,
-    "PATCH",
-    "/clock/",
-    reads=ClockForm,
-    answers=records.MovedClock,
-    errors=(*BODY_ERRORS, 409),
-    example={"mode": "running", "rate": 3600},
-    waits=True,
-)
-def patch_clock(call: Call) -> Response:
-    """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
-    result = clocks.change_clock(call.project, **read(CLOCK_FORM, json_body(call)))
-    return json_answer({**clock_record(call.project), **advance_limit_record(result)})
-
-
-@route(
-    control,
-    "POST",
-    "/clock/advance/",
-    reads=AdvanceForm,
-    answers=records.Advance,
-    errors=(*BODY_ERRORS, 409),
-    example={"by": "PT30M"},
-    waits=True,
-)
-def post_advance(call: Call) -> Response:
-    """Advance the clock, event by event (CTL-13)."""
-    target = read(ADVANCE_FORM, json_body(call))
-    events_max, timeout_seconds = target.pop("max_events", None), target.pop("timeout", None)
-    given_limits = {"events_max": events_max, "timeout_seconds": timeout_seconds}
-    limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})
-    return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
-
-
-@route(control, "GET", "/agenda/", answers=declare_list(records.AgendaItem, "Agenda"), slow=True)
-def get_agenda(call: Call) -> Response:
-    """List the scheduled events, including failed ones (CTL-17)."""
-    return list_answer(agenda(call.project.epoch))
