@@ -328,6 +328,9 @@ class JournalEntry(TypedDict):
     decision: NotRequired[Decision | None]
     order_id: str | None
     caller: Annotated[str, OneOf(lambda: CALLERS), "Whether the shop or its test made the call."]
+    resent_of: Annotated[
+        str | None, "The id of the lost request that the HTTP client may have sent again by itself."
+    ]
 
 
 class Return(TypedDict):

@@ -38,6 +38,16 @@ def read_query(call: Call) -> None:
         read(NOTHING, json_body(call, empty_is={}))
 
 
+def admit_snapshot(call: Call) -> None:
+    """Find the project of a call with a large body.
+
+    Raises:
+        RequestRefused: 401 or 403.
+    """
+    refuse_cross_site(call)
+    require_project(call)
+
+
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
 control = FactsBlueprint("control", __name__, url_prefix="/control")

@@ -13,22 +13,22 @@ from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
-from payment_sandbox.storage import snapshot
 from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import listed_record, project_record, server_record
-from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
+from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, control, read_query
+from payment_sandbox.web.control.control_face import BODY_ERRORS, admit_snapshot, control, read_query
 from payment_sandbox.web.control.control_forms import PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.site import OK
+from payment_sandbox.web.snapshot_bodies import restore_body, snapshot_answer
 
 TOKEN_ERRORS: Final = (401, 429)
 TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
@@ -224,10 +224,10 @@ def post_reset(call: Call) -> Response:
     return json_answer(project_record(call.project))
 
 
-@route(control, "GET", "/state/", answers=records.Snapshot, slow=True)
+@route(control, "GET", "/state/", answers=records.Snapshot, errors=(401, 413), slow=True)
 def get_state(call: Call) -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
-    return streamed_answer(snapshot.snapshot_parts(call.project))
+    return snapshot_answer(call.project)
 
 
 @route(
@@ -238,8 +238,9 @@ def get_state(call: Call) -> Response:
     answers=records.Project,
     errors=(*BODY_ERRORS, 409),
     slow=True,
+    admit=admit_snapshot,
 )
 def put_state(call: Call) -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
-    snapshot.restore(call.project, json_body(call, is_snapshot=True))
+    restore_body(call)
     return json_answer(project_record(call.project))
