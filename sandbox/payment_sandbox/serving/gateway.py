@@ -111,7 +111,7 @@ class Gateway:
         self, http: web_request.BaseRequest, reply: Reply, call: Call
     ) -> web_response.StreamResponse:
         """Answer a request with a large body, if its sender may send one, and there is memory for it."""
-        checking = await self._start(self._on_threads, call.share, lambda _: self._application.admit(call))
+        checking = await self._slow.start(call.group, lambda: self._application.admit(call))
         if (refusal := await shield(checking)) is not None:
             return await reply.send(refusal)
         project_id = call.project.project_id
