@@ -8,8 +8,8 @@ import requests
 from werkzeug.test import Client, EnvironBuilder
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.places import Places
 from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX
+from payment_sandbox.serving.pools import Places
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.call import Call, ClientConnection, Placement
 from tests.support.servers import make_server

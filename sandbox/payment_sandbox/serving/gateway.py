@@ -14,7 +14,7 @@ from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from flask import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
-from payment_sandbox.serving.places import Places, Pool
+from payment_sandbox.serving.pools import Places, Pool
 from payment_sandbox.serving.replies import Reply, error
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.watchers import Watchers

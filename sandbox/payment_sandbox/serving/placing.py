@@ -36,15 +36,12 @@ def _decide(call: Call, project: Project | None, length: int) -> Placement:
     facts, is_shared = call.route.facts, call.site.registry.is_shared
     if length > WAITING_BYTES_MAX:
         return Placement.SLOW
-    is_repeatable = "HTTP_IDEMPOTENCY_KEY" in call.request.environ  # a repeated call waits for the first
-    if facts.waits or is_repeatable or (project is not None and _may_wait(call, project)):
+    if _may_wait(call, project):
         return Placement.WAITING
     if facts.streams and not is_shared:  # waits only after the call
         return Placement.EVENT_LOOP
-    if is_shared or facts.slow or length > EVENT_LOOP_BYTES_MAX:
-        return Placement.SLOW
-    must_store = project is not None and (project.epoch.store.is_durable or must_catch_up(project))
-    return Placement.SLOW if must_store else Placement.EVENT_LOOP
+    is_slow = is_shared or facts.slow or length > EVENT_LOOP_BYTES_MAX
+    return Placement.SLOW if is_slow or _must_store(project) else Placement.EVENT_LOOP
 
 
 def _find_project(call: Call) -> Project | None:
@@ -57,11 +54,22 @@ def _find_project(call: Call) -> Project | None:
     return call.site.registry.find_local(name) if name is not None else None
 
 
-def _may_wait(call: Call, project: Project) -> bool:
-    """Whether a call may wait for webhooks, or for what a rehearsal or a fault does to it."""
+def _may_wait(call: Call, project: Project | None) -> bool:
+    """Whether a call may wait: for its effect, webhooks, a fault, a rehearsal, or a call with its key."""
+    assert call.route is not None, "a route must match"
+    environ = call.request.environ
+    if call.route.facts.waits or "HTTP_IDEMPOTENCY_KEY" in environ:
+        return True
+    if project is None:
+        return False
     state, rehearsal = project.epoch.state, project.epoch.rehearsal
     if rehearsal is not NO_REHEARSAL or state.settings.webhook_timing == BEFORE_RESPONSE:
         return True
     has_faults = state.faults.faults or state.scenario_faults.faults
     # the control API has no faults, and removes them however many calls are delayed
-    return bool(has_faults) and not call.request.environ["PATH_INFO"].startswith(CONTROL_API)
+    return bool(has_faults) and not environ["PATH_INFO"].startswith(CONTROL_API)
+
+
+def _must_store(project: Project | None) -> bool:
+    """Whether calls to a project wait for its file, or run due events first."""
+    return project is not None and (project.epoch.store.is_durable or must_catch_up(project))
