@@ -26,12 +26,12 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.webhooks import DURATION_MS_MAX
+from payment_sandbox.orders.webhooks import DURATION_MS_MAX, UnsentWebhook
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.journal import Journal, RecordedDecision
+from payment_sandbox.projects.journal import Journal, ReachedStatus, RecordedDecision
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import (
     FEATURES,
@@ -74,6 +74,7 @@ class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
     """The whole state of a project, except its ids and its key."""
 
     decisions: tuple[TransactionDecision, ...] = ()
+    unsent: tuple[UnsentWebhook, ...] = ()
 
 
 def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
@@ -90,6 +91,7 @@ def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
         *_agenda_problems(snapshot, orders),
         *_delivery_problems(snapshot, orders),
         *_decision_problems(snapshot),
+        *_unsent_problems(snapshot, orders),
         *_answer_problems(snapshot, orders),
     ]
     for index, order in enumerate(snapshot.orders):
@@ -211,6 +213,14 @@ def _decision_problems(snapshot: Snapshot) -> Iterator[Problem]:
     for index, decision in enumerate(snapshot.decisions):
         if decision["transaction_id"] not in known:
             yield f"decisions[{index}].transaction_id", "is not a transaction of this snapshot"
+
+
+def _unsent_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    for index, webhook in enumerate(snapshot.unsent):
+        if webhook.order_id not in orders:
+            yield f"unsent[{index}].order_id", "is not an order of this snapshot"
+        if webhook.status not in ORDER_TRANSITIONS:
+            yield f"unsent[{index}].status", f"{webhook.status!r} is not a status of an order"
 
 
 def _answer_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
@@ -353,7 +363,8 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
     decisions = journal.decisions(attempt for order in snapshot.orders for attempt in order.transactions)
-    values = {**vars(snapshot), "settings": settings, "decisions": decisions}
+    unsent = (_unsent_webhook(reached) for reached in project.epoch.unsent_webhooks())
+    values = {**vars(snapshot), "settings": settings, "decisions": decisions, "unsent": unsent}
     return {
         name: map(encode, value) if type(value) in (tuple, GeneratorType) else encode(value)
         for name, value in values.items()
@@ -399,9 +410,22 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
     epoch = _create_epoch(project, checked, number)
-    epoch.journal.restore([_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions])
+    decisions = [_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions]
+    now = project.services.real.wall_now()
+    statuses = [_reached_status(epoch.journal, webhook, now) for webhook in snapshot.unsent]
+    epoch.journal.restore([*decisions, *statuses])
     project.replace_epoch(epoch, checked.change)
     project.send_pending()
+
+
+def _unsent_webhook(reached: ReachedStatus) -> UnsentWebhook:
+    return UnsentWebhook(reached.order_id, reached.status, reached.before, reached.at)
+
+
+def _reached_status(journal: Journal, webhook: UnsentWebhook, real_at: datetime) -> ReachedStatus:
+    order_id, status, before, at = webhook
+    status_id = journal.next_id("status")
+    return ReachedStatus(status_id, order_id, None, None, status, at, real_at, None, before)
 
 
 def _recorded_decision(journal: Journal, decision: TransactionDecision) -> RecordedDecision:
