@@ -378,8 +378,7 @@ class ResettingCompany(Company):
             self.run_background_work(number)
 
     def run_background_work(self, number: int) -> None:
-        """Let a server do its background work, list the projects, and write journals."""
-        super().run_background_work(number)
+        """Let a server list the projects, write journals, and do its other background work."""
         server = self.servers[number]
         assert [each.problem for each in server.registry.listed()] == [None]
         try:
@@ -389,6 +388,7 @@ class ResettingCompany(Company):
             pass
         except Killed:
             self.replace(server)
+        super().run_background_work(number)
 
     def _compare_orders(self, project: Project) -> None:
         """Check that each order exists once at most, and that the journal knows no order of another epoch."""
