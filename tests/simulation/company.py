@@ -50,6 +50,7 @@ ATTEMPTS_MAX: Final = 4  # of a client that resends calls
 RECOVERY_SECONDS: Final = 5 * CLAIM_SECONDS
 BUSY_SECONDS: Final = 1000.0
 BACKGROUND_SECONDS: Final = 2.0
+PAUSE_SECONDS: Final = 0.2
 
 
 class SimulatedServices(Services):
@@ -371,6 +372,7 @@ class ResettingCompany(Company):
             self.call(number, name, lambda project, name=name: _create(project, name, "P7D"))  # type: ignore[misc]
             self.call(number, f"{name} faults", lambda project, name=name: _set_fault(project, name))  # type: ignore[misc]
             self.call(number, f"{name} pay", lambda project, name=name: _pay(project, name))  # type: ignore[misc]
+            self.world.wait(PAUSE_SECONDS)  # the journal is still to be written
             if number == turn:
                 self.call(number, f"reset {number}", Project.reset)
             elif (number + 1) % SERVERS == turn:
