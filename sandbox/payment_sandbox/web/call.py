@@ -125,10 +125,12 @@ class Call(Caller):
         "body",
         "connection",
         "first_epoch",
+        "has_empty_segments",
         "is_from_test",
         "notes",
         "placement",
         "project",
+        "query",
         "real_at",
         "rendered",
         "request",
@@ -149,6 +151,7 @@ class Call(Caller):
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: no fault applies, and only a refusal is journaled."""
         # set by ``SandboxApp.place``
+        self.has_empty_segments = False  # the path had empty segments before the resource
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches
@@ -158,6 +161,7 @@ class Call(Caller):
         self.project: Project  # the project of the API key or the path, once it is known
         self.first_epoch: Epoch  # the project's epoch when the call began, which a reset replaces
         self.real_at: datetime | None = None  # the time of arrival
+        self.query: Mapping[str, Any] = {}  # the parsed query of a control call
         self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
