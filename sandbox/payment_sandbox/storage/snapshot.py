@@ -373,8 +373,7 @@ def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
     decisions = journal.decisions(attempt for order in snapshot.orders for attempt in order.transactions)
-    unsent = (_unsent_webhook(reached) for reached in project.epoch.unsent_webhooks())
-    values = {**vars(snapshot), "settings": settings, "decisions": decisions, "unsent": unsent}
+    values = {**vars(snapshot), "settings": settings, "decisions": decisions}
     return {
         name: map(encode, value) if type(value) in (tuple, GeneratorType) else encode(value)
         for name, value in values.items()
@@ -383,6 +382,9 @@ def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
 
 def _requeue_failed(project: Project) -> Snapshot:
     """Return the project's state with failed commands requeued, because another server may run them."""
+    unsent = map(
+        _unsent_webhook, project.epoch.unsent_webhooks()
+    )  # a webhook sent meanwhile is in both lists
     with project.blocking_edits() as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
         dues = [*(aside.due for aside in epoch.failed_commands.values()), *epoch.timeline]
@@ -402,6 +404,7 @@ def _requeue_failed(project: Project) -> Snapshot:
         qr_requests=qr_requests,
         deliveries=deliveries,
         answers=answers,
+        unsent=tuple(webhook for webhook in unsent if store.order(webhook.order_id) is not None),
     )
 
 
