@@ -16,6 +16,7 @@ from payment_sandbox.orders import refusals as refusal_types
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
+from payment_sandbox.projects.http_clients import HTTP_CLIENTS
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
@@ -117,6 +118,12 @@ def outcomes_table() -> str:
         name = "refunds (`refund: true`)" if method is REFUND else f"`{method.name}`"
         rows.append((name, code(words), answers))
     return table(("Method", "Keys of `then`", "`screening` answers"), rows)
+
+
+def http_clients_table() -> str:
+    """Return the table of HTTP clients that send requests again."""
+    rows = ((each.name, each.version, each.posts, each.deletes, each.remedy) for each in HTTP_CLIENTS)
+    return table(("Client", "Version", "POST", "DELETE", "To stop it"), rows)
 
 
 def effects_table() -> str:

@@ -148,4 +148,5 @@ def journal_summary(entry: JournalEntry) -> records.JournalEntry:
         "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
         "order_id": entry.order_id,
         "caller": entry.caller,
+        "resent_of": entry.resent_of,
     }

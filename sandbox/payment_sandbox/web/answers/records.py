@@ -254,6 +254,7 @@ class Snapshot(TypedDict):
     swapped: list[str]
     answers: Annotated[list[Json], "The answers to requests with an Idempotency-Key."]
     decisions: Annotated[list[Json], "The scenarios' decisions for attempts, or the nearest misses."]
+    unsent: Annotated[list[Json], "The statuses whose webhooks had no address."]
 
 
 class SentRequest(TypedDict):
@@ -328,6 +329,9 @@ class JournalEntry(TypedDict):
     decision: NotRequired[Decision | None]
     order_id: str | None
     caller: Annotated[str, OneOf(lambda: CALLERS), "Whether the shop or its test made the call."]
+    resent_of: Annotated[
+        str | None, "The id of the lost request that the HTTP client may have sent again by itself."
+    ]
 
 
 class Return(TypedDict):
