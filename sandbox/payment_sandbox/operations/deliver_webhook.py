@@ -8,7 +8,6 @@ from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
-from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     MANUAL_ATTEMPT,
@@ -21,7 +20,7 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
-from payment_sandbox.projects.journal import ReachedStatus, truncate_masked
+from payment_sandbox.projects.journal import truncate_masked
 from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, OfferedOrder, create_label
@@ -305,17 +304,10 @@ def find_unsent(epoch: Epoch, webhook_id: str) -> Delivery | None:
 
 
 def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
-    """Return the webhooks that were not sent because no address was set, oldest first, from the journal."""
-    if epoch.store.deliveries_dropped:
-        return []  # a dropped webhook looks like one that was never sent
-    sent = {(delivery.order_id, delivery.status) for delivery in epoch.store.deliveries()}
+    """Return the webhooks that were not sent because no address was set, oldest first."""
     return [
         Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
-        for reached in epoch.journal.of(ReachedStatus)
-        if reached.payment_method is None
-        and reached.status != OrderStatus.NEW
-        and (reached.order_id, reached.status) not in sent
-        and epoch.store.order(reached.order_id) is not None
+        for reached in epoch.unsent_webhooks()
     ]
 
 

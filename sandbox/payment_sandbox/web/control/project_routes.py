@@ -30,19 +30,31 @@ from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.site import OK
 from payment_sandbox.web.snapshot_bodies import restore_body, snapshot_answer
 
+TOKEN_ERRORS: Final = (401, 429)
+TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
+
 log = logging.getLogger(__name__)
 
 projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
 
 def require_control_token(call: Call) -> None:
-    """Require the control token if one is set."""
-    token = call.site.control_token
+    """Require the control token if one is set.
+
+    Raises:
+        RequestRefused: 401 if it is missing or wrong, 429 after too many guesses from the address.
+    """
+    token, failures = call.site.control_token, call.site.sign_in_failures
+    if token is None:
+        return
     scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
-    is_bearer = scheme.lower() == "bearer"  # schemes are case-insensitive
-    if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
+    is_bearer, address = scheme.lower() == "bearer", call.request.remote_addr or ""  # in any letter case
+    if is_bearer and (wait_seconds := failures.admit(address)):
+        raise RequestRefused(429, TOO_MANY_GUESSES, {"Retry-After": str(wait_seconds)})
+    if not is_bearer or not compare_digest(sent.strip().encode(), token.encode()):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+    failures.forgive(address)
 
 
 PROJECTS_FACE: Final = Face(
@@ -84,7 +96,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     answers=records.NewProject,
     status=201,
     needs_body=False,
-    errors=(400, 401, 413, 415, 429),
+    errors=(*BODY_ERRORS, 429),
     example={"mode": "live", "seed": 7},
     slow=True,
 )
@@ -98,7 +110,13 @@ def post_project(call: Call) -> Response:
     return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=declare_list(records.ListedProject, "Projects"))
+@route(
+    projects,
+    "GET",
+    "/projects/",
+    answers=declare_list(records.ListedProject, "Projects"),
+    errors=TOKEN_ERRORS,
+)
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
     return list_answer(map(listed_record, call.site.registry.listed()))
@@ -121,6 +139,7 @@ def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
     "GET",
     "/projects/review/",
     answers=declare_list(records.ProjectFindings, "AllFindings"),
+    errors=TOKEN_ERRORS,
     slow=True,
 )
 def get_reviews(call: Call) -> Response:
@@ -143,7 +162,7 @@ def get_reviews(call: Call) -> Response:
     "/projects/prune/",
     reads=PruneForm,
     answers=records.DeletedProjects,
-    errors=(400, 401, 413, 415),
+    errors=(*BODY_ERRORS, 429),
     example={"unused_for": "P7D"},
     slow=True,
 )
@@ -153,7 +172,14 @@ def post_prune(call: Call) -> Response:
     return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 
 
-@route(projects, "GET", "/servers/", answers=declare_list(records.Server, "Servers"), slow=True)
+@route(
+    projects,
+    "GET",
+    "/servers/",
+    answers=declare_list(records.Server, "Servers"),
+    errors=TOKEN_ERRORS,
+    slow=True,
+)
 def get_servers(call: Call) -> Response:
     """List the servers of the cluster; a single server lists itself."""
     shared = call.site.server_context.shared
