@@ -38,6 +38,44 @@ def log_once(problem: str) -> None:
     log.warning("%s", problem)
 
 
+class ConnectionPlaces:
+    """Places for connections; a new one may take that of the one that has waited for its client longest."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._taken: set[object] = set()
+        self._waiting: dict[object, Callable[[], object]] = {}  # each with what closes it, longest wait first
+        self._wakeup = asyncio.Event()
+
+    async def take(self, connection: object) -> None:
+        """Wait for a place; to get one, close the connection that has waited for its client longest."""
+        while len(self._taken) >= self._total:
+            if self._waiting:
+                oldest, close = next(iter(self._waiting.items()))
+                self.give_back(oldest)
+                close()
+            else:
+                self._wakeup.clear()
+                await self._wakeup.wait()
+        self._taken.add(connection)
+
+    def give_back(self, connection: object) -> None:
+        """Free the place of a closed connection, if it has one."""
+        self._waiting.pop(connection, None)
+        self._taken.discard(connection)
+        self._wakeup.set()
+
+    def begin_waiting(self, connection: object, close: Callable[[], object]) -> None:
+        """Note that a connection waits for its client from now on; ``close`` takes its place away."""
+        self._waiting.pop(connection, None)
+        self._waiting[connection] = close
+        self._wakeup.set()
+
+    def end_waiting(self, connection: object) -> None:
+        """Note that the server works on a request, so that the connection keeps its place."""
+        self._waiting.pop(connection, None)
+
+
 class ConnectionServer(web_server.Server):
     """aiohttp's server, which counts its connections."""
 
@@ -45,12 +83,12 @@ class ConnectionServer(web_server.Server):
         self,
         answer: Callable[[web_request.BaseRequest], Awaitable[web_response.StreamResponse]],
         loop: asyncio.AbstractEventLoop,
-        free: asyncio.Semaphore,
+        places: ConnectionPlaces,
     ) -> None:
-        """``free`` counts the connections that may still be opened."""
+        """Each connection has one of the places."""
         super().__init__(answer, request_factory=self._create, handler_cancellation=True, loop=loop)
         self._event_loop = loop
-        self._free = free
+        self._places = places
         self._buffer = memoryview(bytearray(READ_BYTES))  # shared, as received data is parsed immediately
 
     def __call__(self) -> web_protocol.RequestHandler:
@@ -65,7 +103,7 @@ class ConnectionServer(web_server.Server):
             max_line_size=HEAD_BYTES_MAX,
             max_field_size=HEAD_BYTES_MAX,
         )
-        connection.buffer = self._buffer
+        connection.buffer, connection.places = self._buffer, self._places
         return connection
 
     def _create(self, message: Any, *parts: Any) -> web_request.BaseRequest:
@@ -77,15 +115,33 @@ class ConnectionServer(web_server.Server):
     def connection_lost(self, handler: web_protocol.RequestHandler, exc: BaseException | None = None) -> None:
         """Let another connection take the place of a closed one."""
         super().connection_lost(handler, exc)
-        self._free.release()
+        self._places.give_back(handler)
 
 
 class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
     """A connection that reads little at once, because small chunks take long to parse."""
 
     buffer: memoryview
+    places: ConnectionPlaces
+    is_waiting = True  # for its client: for a request, or to send or read the rest of one
     is_half_closed = False  # the client has closed its sending side
     stream_wakeup: asyncio.Event | None = None  # set while an event stream is sent
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self.begin_waiting()
+
+    def begin_waiting(self) -> None:
+        """Wait for the client from now on."""
+        self.is_waiting = True
+        if self.transport is not None:
+            self.places.begin_waiting(self, self.transport.abort)
+
+    def end_waiting(self) -> None:
+        """Work on a request that has arrived whole."""
+        self.is_waiting = False
+        self.places.end_waiting(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read."""
@@ -95,6 +151,8 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
         """Parse the data in the buffer, and wipe it, because the buffer outlives projects."""
         data = bytes(self.buffer[:nbytes])
         self.buffer[:nbytes] = bytes(nbytes)
+        if self.is_waiting:
+            self.begin_waiting()
         self.data_received(data)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio expects it
