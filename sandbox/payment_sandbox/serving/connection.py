@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -44,14 +45,15 @@ class ConnectionPlaces:
     def __init__(self, total: int) -> None:
         self._total = total
         self._taken: set[object] = set()
-        self._waiting: dict[object, Callable[[], object]] = {}  # each with what closes it, longest wait first
+        self.waiting: OrderedDict[object, Callable[[], object]] = OrderedDict()
+        """What closes each connection that waits for its client, the longest wait first."""
         self._wakeup = asyncio.Event()
 
     async def take(self, connection: object) -> None:
         """Wait for a place; to get one, close the connection that has waited for its client longest."""
         while len(self._taken) >= self._total:
-            if self._waiting:
-                oldest, close = next(iter(self._waiting.items()))
+            if self.waiting:
+                oldest, close = next(iter(self.waiting.items()))
                 self.give_back(oldest)
                 close()
             else:
@@ -61,19 +63,16 @@ class ConnectionPlaces:
 
     def give_back(self, connection: object) -> None:
         """Free the place of a closed connection, if it has one."""
-        self._waiting.pop(connection, None)
+        self.waiting.pop(connection, None)
         self._taken.discard(connection)
         self._wakeup.set()
 
     def begin_waiting(self, connection: object, close: Callable[[], object]) -> None:
         """Note that a connection waits for its client from now on; ``close`` takes its place away."""
-        self._waiting.pop(connection, None)
-        self._waiting[connection] = close
+        if connection in self._taken:
+            self.waiting[connection] = close
+            self.waiting.move_to_end(connection)
         self._wakeup.set()
-
-    def end_waiting(self, connection: object) -> None:
-        """Note that the server works on a request, so that the connection keeps its place."""
-        self._waiting.pop(connection, None)
 
 
 class ConnectionServer(web_server.Server):
@@ -123,25 +122,18 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
 
     buffer: memoryview
     places: ConnectionPlaces
-    is_waiting = True  # for its client: for a request, or to send or read the rest of one
     is_half_closed = False  # the client has closed its sending side
     stream_wakeup: asyncio.Event | None = None  # set while an event stream is sent
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first request."""
         super().connection_made(transport)
-        self.begin_waiting()
+        self.places.begin_waiting(self, self.abort)
 
-    def begin_waiting(self) -> None:
-        """Wait for the client from now on."""
-        self.is_waiting = True
+    def abort(self) -> None:
+        """Close the connection, without what has not been sent."""
         if self.transport is not None:
-            self.places.begin_waiting(self, self.transport.abort)
-
-    def end_waiting(self) -> None:
-        """Work on a request that has arrived whole."""
-        self.is_waiting = False
-        self.places.end_waiting(self)
+            self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read."""
@@ -151,8 +143,8 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
         """Parse the data in the buffer, and wipe it, because the buffer outlives projects."""
         data = bytes(self.buffer[:nbytes])
         self.buffer[:nbytes] = bytes(nbytes)
-        if self.is_waiting:
-            self.begin_waiting()
+        if self in self.places.waiting:
+            self.places.waiting.move_to_end(self)
         self.data_received(data)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio expects it

@@ -158,10 +158,10 @@ class Gateway:
         """Answer a request with this body; ``length`` is that of the whole body."""
         client, connection = ClientConnection(http.raw_headers, has_event_loop=True), _connection(http)
         call = self._application.place(environment(http, body, length), length, client)
-        connection.end_waiting()
+        connection.places.waiting.pop(connection, None)  # the server works on it, so it keeps its place
         response = await self._run(call)
         if call.stream is None:
-            connection.begin_waiting()
+            connection.places.begin_waiting(connection, connection.abort)
         if call.stream is None and response.is_streamed and "Content-Length" not in response.headers:
             return await self._send_pieces(call, response, reply)
         try:
@@ -195,13 +195,14 @@ class Gateway:
         if not self._watching.has_free(call.group):
             return await reply.send(error(503, TOO_MANY_WAIT, retry=True))
         give_back = await self._watching.take(call.group)
+        connection = _connection(http)
         try:
             await reply.begin(response)
-            await self._watchers.serve(call.stream, reply, _connection(http))
+            await self._watchers.serve(call.stream, reply, connection)
+            connection.places.begin_waiting(connection, connection.abort)
             return await reply.end()
         finally:
             give_back()
-            _connection(http).begin_waiting()
 
     async def _send_pieces(self, call: Call, response: Response, reply: Reply) -> web_response.StreamResponse:
         """Send a response of unknown length, whose pieces are produced on threads."""
