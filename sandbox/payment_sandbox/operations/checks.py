@@ -1,6 +1,6 @@
 """Checks whether a well-formed order is payable: an available method, and the method's fields."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -57,12 +57,7 @@ def _check_transaction(
         if not _has_violation(key, form_violations)
     ]
     if settings.personal_data == "required" and method.capabilities.screens:
-        problem = f"is required for {name} (MissingInformationToCreateTransaction)"
-        violations += [
-            Violation(key, problem, rule="CUS-14")
-            for key in missing_personal_data(data.get("customer"))
-            if not _has_violation(key, form_violations)
-        ]
+        violations += _check_personal_data(name, data, form_violations)
     if "capture_mode" in requested and not method.capabilities.authorizes:
         problem = f"{name} has no authorization: it is paid at once"
         violations.append(Violation(f"{path}.capture_mode", problem, rule="CAP-01"))
@@ -75,6 +70,15 @@ def _check_transaction(
         if not _has_violation(violation.path, form_violations)
     ]
     return violations
+
+
+def _check_personal_data(
+    name: str, data: Mapping[str, Any], form_violations: Sequence[Violation]
+) -> Iterator[Violation]:
+    for path in missing_personal_data(data.get("customer")):
+        if not _has_violation(path, form_violations):
+            problem = f"is required for {name} (MissingInformationToCreateTransaction)"
+            yield Violation(path, problem, rule="CUS-14")
 
 
 def _rule_of_missing(method: Method, key: str) -> str:

@@ -256,18 +256,18 @@ def get_currencies(call: Call) -> Response:
 @route(api, "GET", "/merchants/self/projects/self/", answers=OwnProject)
 def get_own_project(call: Call) -> Response:
     """Describe the project and its enabled payment methods, as plugins read them (A72)."""
-    settings = call.project.settings
-    own: OwnProject = {
-        "id": call.project.project_id,
+    return json_answer(_own_project(call.project))
+
+
+def _own_project(project: Project) -> OwnProject:
+    settings = project.settings
+    enabled = (name for name in METHODS_BY_NAME if name in settings.payment_methods)
+    return {
+        "id": project.project_id,
         "name": settings.name,
         "status": "active-testing" if settings.is_test else "active",
-        "permissions": {
-            f"/payment-methods/{name}/": {"POST": True}
-            for name in METHODS_BY_NAME
-            if name in settings.payment_methods
-        },
+        "permissions": {f"/payment-methods/{name}/": {"POST": True} for name in enabled},
     }
-    return json_answer(own)
 
 
 @route(
