@@ -22,7 +22,7 @@ from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, 
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, RequestCommit
-from payment_sandbox.projects.epoch import Epoch, IfMatch, State
+from payment_sandbox.projects.epoch import Epoch, IfMatch, ProcessedEvent, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
@@ -44,10 +44,9 @@ ACTION_FIELDS: Final = ("actor", "action")
 
 
 class StatusMove(NamedTuple):
-    """The entry for watchers about a new status of an order; ``before`` is None for a new order."""
+    """The entry for watchers about a new status of an order."""
 
     reached: ReachedStatus
-    before: str | None
 
     @property
     def order_id(self) -> str:
@@ -59,7 +58,7 @@ class StatusMove(NamedTuple):
         reached = self.reached
         return {
             "order_id": reached.order_id,
-            "before": self.before,
+            "before": reached.before,
             "after": reached.status,
             "at": timestamp(reached.at),
             "id": reached.id,
@@ -79,7 +78,7 @@ class Edit:
         self.state: State = epoch.state
         self.ids: Ids = epoch.ids.copy()
         self.to_send: list[QueuedDelivery] = []
-        self.advance_log: list[dict[str, Any]] = []  # entries for the log of the current advance
+        self.advance_log: list[ProcessedEvent] = []  # entries for the log of the current advance
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
@@ -349,7 +348,7 @@ class Edit:
             self._log_statuses_of_attempts()
         moves: list[tuple[str, Entry]] = []
         for order_id, before, after in self._status_moves():
-            moves.append(("status", StatusMove(self._log_status(order_id, after), before)))
+            moves.append(("status", StatusMove(self._log_status(order_id, after, before=before))))
         if records or self._unstored:
             journal.add(records, [*moves, *self._unstored])
 
@@ -481,7 +480,9 @@ class Edit:
                     if event.id in self._new_events:
                         self._log_status(order.id, event.event, attempt)
 
-    def _log_status(self, order_id: str, status: str, attempt: Transaction | None = None) -> ReachedStatus:
+    def _log_status(
+        self, order_id: str, status: str, attempt: Transaction | None = None, before: str | None = None
+    ) -> ReachedStatus:
         """Log a new status of an order, or of its attempt."""
         reached = ReachedStatus(
             id=self.epoch.journal.next_id("status"),
@@ -492,6 +493,7 @@ class Edit:
             at=self.now,
             real_at=self.real_at,
             cause=self.cause,
+            before=before,
         )
         self._records.append(reached)
         return reached
