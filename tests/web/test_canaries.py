@@ -30,9 +30,8 @@ from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 REPEATED: Final = {
-    r"api\.(post|put)_order/(description|merchant_order_id|customer|extra|client|order_lines|locale)\b": (
-        "the merchant's own texts are returned as they were sent (A42)"
-    ),
+    r"api\.(post|put)_order/(description|merchant_order_id|customer|extra|client|order_lines|locale"
+    r"|verified_terms_of_service)\b": ("the merchant's own texts are returned as they were sent (A42)"),
     r"api\.post_order/.*\.dynamic_descriptor": "the merchant's own text for the statement of the card (A42)",
     r"api\.post_(capture|void)_\w+/description": "the merchant's own text (A42)",
     r"api\.post_refund/description": "the merchant's own text (A42)",
