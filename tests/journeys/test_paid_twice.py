@@ -62,6 +62,7 @@ def test_a_late_credit_after_another_payment_can_go_back(
         "captured": LINES_TOTAL,
         "voided": 0,
         "remaining": 0,
+        "received": 2 * LINES_TOTAL,
     }
     assert refundable(live, expired_transfer) == 2 * LINES_TOTAL
 
