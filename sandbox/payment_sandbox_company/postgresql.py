@@ -15,11 +15,11 @@ from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.projects.caller import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
-from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.codec import DamagedProject, NotStored, reading
 from payment_sandbox.storage.dialects import (
     CLEAR_PROJECT,
     POSTGRESQL,
@@ -30,8 +30,8 @@ from payment_sandbox.storage.dialects import (
     translate,
 )
 from payment_sandbox.storage.rows import (
+    ProjectColumns,
     Row,
-    StoredProject,
     encode_id_generator,
     encode_identity,
     read_id_generator,
@@ -66,7 +66,7 @@ HEAD_COLUMNS: Final = """
     version, last, complete_from,
     CASE WHEN courier_until > clock_timestamp() THEN courier END,
     CASE WHEN clock_until > clock_timestamp() THEN clock_holder END,
-    coalesce(watched_until > clock_timestamp(), false)
+    coalesce(watched_until > clock_timestamp(), false), epoch_version
 """
 NEWER_COLUMNS: Final = """
     CASE WHEN version <> %(known)s THEN chosen END, CASE WHEN version <> %(known)s THEN counters END
@@ -100,9 +100,12 @@ WRITE_CLAIMS: Final = f"UPDATE sandbox_project SET {CLAIM_ASSIGNMENTS} WHERE id 
 WRITE_CHANGES: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
+            epoch_version = CASE WHEN %(replaces_all)s THEN version + 1 ELSE epoch_version END,
             {translate(POSTGRESQL, UPDATED_COLUMNS)}, unused_seconds_max = %(unused_seconds_max)s,
             {CLAIM_ASSIGNMENTS}
-        WHERE id = %(id)s AND version = %(version)s RETURNING id, version
+        WHERE id = %(id)s AND version = %(version)s AND NOT EXISTS (
+            SELECT FROM sandbox_request WHERE project = %(id)s AND id = %(key)s AND answer IS NOT NULL)
+        RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
         SELECT own.id, new.kind, new.id, own.version, new.body
@@ -114,6 +117,7 @@ WRITE_CHANGES: Final = f"""
     )
     SELECT version FROM own
 """
+FORGET_ANSWERS: Final = "UPDATE sandbox_request SET answer = NULL WHERE project = %(id)s"
 PURGE_TOMBSTONES: Final = f"""
     DELETE FROM sandbox_record
     WHERE project = %(id)s AND body IS NULL AND version <= %(version)s - {TOMBSTONE_VERSIONS};
@@ -166,12 +170,12 @@ class PostgresSession:
         values = {**self._values, **commit_parameters(row_changes), "version": self.head.version}
         statements = [WRITE_CHANGES, "COMMIT"]
         if row_changes.replaces_all:
-            statements.insert(0, translate(POSTGRESQL, "; ".join(CLEAR_PROJECT)))
+            statements.insert(0, f"{translate(POSTGRESQL, '; '.join(CLEAR_PROJECT))}; {FORGET_ANSWERS}")
         elif self.head.version % TOMBSTONE_VERSIONS == 0:
             statements.insert(0, PURGE_TOMBSTONES)
         version = self._database.execute_commit(self._executor, "; ".join(statements), values, row_changes)
         if version is None:
-            raise NotStored(self._database.address, "the row was changed without its lock", is_full=False)
+            raise NotStored(self._database.address, "another change came first", is_full=False)
         return version
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
@@ -300,7 +304,7 @@ class Database(ClusterTables):
                 self.commit_count += 1
                 return int(results[-1][0][0])
             raise self.convert_error(error) from error
-        raise UnknownOutcome(self.address, reason(error), row_changes.part.request_id)
+        raise UnknownOutcome(self.address, reason(error), row_changes.part.key or row_changes.part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Return whether the database has this commit, which a standby may lack."""
@@ -308,13 +312,15 @@ class Database(ClusterTables):
         with self.translate_errors():
             return bool(self.execute(COUNT_COMMITS, values)[0][0][0])
 
-    def answer(self, project_id: str, request_id: str) -> str | None:
-        """Return the answer to an executed request; None if no server has executed it."""
+    def answer(self, project_id: str, request_id: str) -> SavedAnswer | None:
+        """Return the answer to an executed request without a key; None if no server has executed it."""
         query = """
             SELECT answer FROM sandbox_request
             WHERE project = %s AND id = %s AND answer IS NOT NULL ORDER BY part LIMIT 1
         """
-        return next((answer for (answer,) in self.rows(query, (project_id, request_id))), None)
+        for (answer,) in self.rows(query, (project_id, request_id)):
+            return SavedAnswer(id=request_id, at=self.real.wall_now(), **json.loads(answer))
+        return None
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """Create the storage of a project, before its first read or write."""
@@ -323,18 +329,29 @@ class Database(ClusterTables):
     # The registry
 
     def identity(self, name: str) -> Identity | None:
-        """Return the identity of the project with this id or key digest."""
-        query = "SELECT identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
-        identities = (read_identity(json.loads(body)) for (body,) in self.rows(query, {"name": name}))
-        return next(identities, None)
+        """Return the identity of the project with this id or key digest.
 
-    def projects_without_records(self) -> list[StoredProject]:
+        Raises:
+            DamagedProject: the identity cannot be read.
+        """
+        query = "SELECT id, identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
+        for project_id, body in self.rows(query, {"name": name}):
+            with reading(project_id):
+                return read_identity(json.loads(body))
+        return None
+
+    def is_known(self, key_digest: str) -> bool:
+        """Return whether a current or deleted project has this key."""
+        query = """
+            SELECT FROM sandbox_project WHERE key_digest = %(digest)s
+            UNION ALL SELECT FROM sandbox_deleted_key WHERE digest = %(digest)s
+        """
+        return bool(self.rows(query, {"digest": key_digest}))
+
+    def projects(self) -> list[ProjectColumns]:
         """Return all projects without their records, oldest first."""
-        query = translate(POSTGRESQL, f"SELECT {PROJECTS_QUERY} position")
-        return [
-            StoredProject.read(identity, chosen, counters, ())
-            for identity, chosen, counters in self.rows(query)
-        ]
+        query = translate(POSTGRESQL, f"SELECT id, {PROJECTS_QUERY} position")
+        return [ProjectColumns(*row) for row in self.rows(query)]
 
     def count(self) -> int:
         """Return the number of projects."""
@@ -381,7 +398,7 @@ class Database(ClusterTables):
         with self.connection() as run, run.transaction():
             deleted = run.execute(query, {"seconds": unused_seconds, "spared": exempt_id}).fetchall()
             for _, key_digest, identity in deleted:
-                if read_identity(json.loads(identity)).has_fixed_key:
+                if _has_fixed_key(identity):
                     run.execute(ADD_DELETED_KEY, (key_digest,))
         return [project_id for project_id, _, _ in deleted]
 
@@ -407,6 +424,15 @@ class Database(ClusterTables):
         return is_broken
 
 
+def _has_fixed_key(identity: str) -> bool:
+    """Return whether the user chose a project's key, as is assumed for a damaged project."""
+    try:
+        with reading(""):
+            return read_identity(json.loads(identity)).has_fixed_key
+    except DamagedProject:
+        return True
+
+
 COUNT_COMMITS: Final = """
     SELECT count(*) FROM sandbox_request
     WHERE project = %(id)s AND version = %(version)s AND id || '/' || part = %(last)s
@@ -427,6 +453,9 @@ def commit_parameters(row_changes: SharedChanges) -> dict[str, Any]:
         "last": commit_name(part),
         "request_id": part.request_id,
         "part": part.number,
-        "answer": part.answer,
+        "key": part.key,
+        "answer": json.dumps(dict(zip(SavedAnswer._fields[2:], part.answer[2:], strict=True)))
+        if part.answer is not None and part.key is None
+        else None,
         "rows": encode_rows(row_changes.rows, Row._fields),
     }

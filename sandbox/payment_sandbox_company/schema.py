@@ -1,6 +1,7 @@
 """The tables of the PostgreSQL database, as numbered migrations applied by a server at its start.
 
-An older server keeps working after a compatible migration, and refuses to start after an incompatible one.
+Servers with different schema versions never share a database: a migration waits until all servers have ended,
+and an older server refuses to start after it.
 """
 
 from contextlib import suppress
@@ -9,20 +10,18 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection, errors
 
 from payment_sandbox.storage.codec import StateRefused
+from payment_sandbox_company.replicas import CLAIM_SECONDS
 
 
 class Migration(NamedTuple):
     """A step from one version of the schema to the next."""
 
     number: int
-    works_with: int
-    """The oldest schema version whose servers still work after this step."""
     statements: tuple[str, ...]
 
 
 MIGRATIONS: Final = (
     Migration(
-        3,
         3,
         (
             """
@@ -117,6 +116,8 @@ MIGRATIONS: Final = (
             "CREATE TABLE sandbox_deleted_key (digest text PRIMARY KEY)",
         ),
     ),
+    # answers to requests with a key become records, which older servers cannot read
+    Migration(4, ("ALTER TABLE sandbox_project ADD COLUMN epoch_version bigint NOT NULL DEFAULT 0",)),
 )
 UNRELEASED_VERSIONS: Final = (1, 2)
 """Schema versions that were never released."""
@@ -135,7 +136,7 @@ def migrate(connection: "Connection[Any]") -> None:
     """Apply the missing migrations; another starting server waits.
 
     Raises:
-        StateRefused: the schema belongs to a newer, incompatible version, or to an unreleased version.
+        StateRefused: the schema belongs to a newer or an unreleased version, or older servers are running.
     """
     if _version(connection) is None:
         with suppress(errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
@@ -147,17 +148,33 @@ def migrate(connection: "Connection[Any]") -> None:
     if _missing_migrations(connection):
         with connection.transaction():  # a read before the lock would risk a deadlock
             connection.execute("LOCK TABLE sandbox_migration IN ACCESS EXCLUSIVE MODE")
+            _refuse_older_servers(connection)
             for migration in _missing_migrations(connection):
                 for statement in migration.statements:
                     connection.execute(statement)
                 connection.execute(
-                    "INSERT INTO sandbox_migration (number, works_with) VALUES (%s, %s)", migration[:2]
+                    "INSERT INTO sandbox_migration (number, works_with) VALUES (%(number)s, %(number)s)",
+                    {"number": migration.number},
                 )
-    works_with = connection.execute("SELECT max(works_with) FROM sandbox_migration").fetchone()
-    if works_with is not None and works_with[0] > NEWEST_VERSION:
+    version = _version(connection) or 0
+    if version > NEWEST_VERSION:
         raise StateRefused(
-            f"the tables in this database belong to a newer version and need schema version {works_with[0]}, "
+            f"the tables in this database belong to a newer version and have schema version {version}, "
             f"but this server supports {NEWEST_VERSION}; upgrade this server"
+        )
+
+
+def _refuse_older_servers(connection: "Connection[Any]") -> None:
+    if not _version(connection):
+        return
+    running = connection.execute(f"""
+        SELECT string_agg(url || ' (version ' || version || ')', ', ') FROM sandbox_server
+        WHERE seen_at > now() - interval '{CLAIM_SECONDS} seconds'
+    """).fetchone()
+    if running is not None and running[0] is not None:
+        raise StateRefused(
+            f"older servers use this database: {running[0]}; servers of different versions never share a "
+            f"database, so stop them first, and wait {CLAIM_SECONDS:.0f} seconds after a crash"
         )
 
 

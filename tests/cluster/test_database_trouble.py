@@ -1,5 +1,6 @@
 """The database is slow, stopped, read-only or unusable."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from threading import Event, Thread
@@ -10,6 +11,7 @@ from payment_sandbox.projects.project import Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
+from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.connections import Unavailable
 from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import UnknownOutcome
@@ -205,22 +207,39 @@ def test_a_role_that_may_not_create_tables(postgresql: Postgres) -> None:
     database.close()
 
 
-def test_a_newer_schema_is_refused_unless_it_allows_this_version(postgresql: Postgres) -> None:
-    """A newer schema names the oldest version that it works with; older servers are refused."""
+def test_a_newer_schema_is_refused(postgresql: Postgres) -> None:
+    """A server refuses a database that a newer version has migrated."""
     address = postgresql.new_database()
-    name = address.rpartition("/")[2]
+    name, newer = address.rpartition("/")[2], NEWEST_VERSION + 1
     Database(address, "old", REAL_TIME).close()
-    postgresql.execute(
-        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST_VERSION + 1}, {NEWEST_VERSION})",
-        name,
-    )
-    Database(address, "old", REAL_TIME).close()
-    postgresql.execute(
-        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST_VERSION + 2}, {NEWEST_VERSION + 2})",
-        name,
-    )
+    postgresql.execute(f"INSERT INTO sandbox_migration (number, works_with) VALUES ({newer}, {newer})", name)
     with pytest.raises(StateRefused, match="upgrade this server"):
         Database(address, "old", REAL_TIME)
+
+
+def test_an_older_schema_is_migrated_when_its_servers_have_ended(postgresql: Postgres) -> None:
+    """Running servers of an older version are named; afterwards, their answers to keys are still replayed."""
+    address = postgresql.new_database()
+    name = address.rpartition("/")[2]
+    first = Database(address, "old", REAL_TIME)
+    project, _ = registry_on(first).create({})
+    first.report(PeerServer("old", "http://127.0.0.1:1", "1.0", is_draining=False, projects=1))
+    older = {"of": "POST /v1/orders/ 0", "status": 201, "etag": None, "order_id": None, "body": "{}"}
+    postgresql.execute(f"DELETE FROM sandbox_migration WHERE number > {NEWEST_VERSION - 1}", name)
+    postgresql.execute(
+        "INSERT INTO sandbox_request (project, id, part, version, answer) "
+        f"VALUES ('{project.project_id}', 'order-17', 1, 1, '{json.dumps(older)}')",
+        name,
+    )
+    with pytest.raises(StateRefused, match=r"http://127.0.0.1:1 \(version 1.0\); .* never share"):
+        Database(address, "new", REAL_TIME)
+    first.leave()
+    first.close()
+    with closing(Database(address, "new", REAL_TIME)) as database:
+        answer = database.answer(project.project_id, "order-17")
+        assert answer is not None
+        assert (answer.of, answer.status, answer.body) == ("POST /v1/orders/ 0", 201, "{}")
+        assert database.identity(project.project_id) is not None
 
 
 def test_the_tables_of_servers_that_owned_projects_are_refused(postgresql: Postgres) -> None:
@@ -228,7 +247,7 @@ def test_the_tables_of_servers_that_owned_projects_are_refused(postgresql: Postg
     address = postgresql.new_database()
     name = address.rpartition("/")[2]
     Database(address, "new", REAL_TIME).close()
-    postgresql.execute("UPDATE sandbox_migration SET number = 2, works_with = 1", name)
+    postgresql.execute(f"UPDATE sandbox_migration SET number = number - {NEWEST_VERSION - 2}", name)
     with pytest.raises(StateRefused, match="use an empty database"):
         Database(address, "new", REAL_TIME)
 

@@ -12,6 +12,7 @@ from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
+from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import (
@@ -76,6 +77,7 @@ LIMITS: Final = (
     Limit("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_DROPPED),
     Limit("A value in an event", VALUE_LENGTH_MAX, "characters", "the value is omitted"),
     Limit("Cached responses", RESPONSES_CACHED_MAX, "per project", OLDEST_DROPPED),
+    Limit("Answers to requests with an Idempotency-Key", SAVED_ANSWERS_MAX, "per project", OLDEST_DROPPED),
     Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_DROPPED),
     Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_DROPPED),
     Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_DROPPED),

@@ -1,5 +1,6 @@
 """Scenarios answer, drop, duplicate, delay and swap webhooks."""
 
+from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from typing import Any
 
@@ -55,6 +56,25 @@ def test_a_scenario_can_delay_a_webhook(watched: Sandbox, shop: Shop) -> None:
     watched.advance("PT1H")
     assert len(shop.received) == 1
     assert watched.webhooks()[0]["attempts"][0]["at"] == "2026-03-01T12:10:00.000000+00:00"
+
+
+@pytest.mark.rule("SCN-06")
+@pytest.mark.parametrize(
+    ("conditions", "minutes"),
+    [([{}], [10, 22, 34]), ([{"attempt": 2}, {"attempt": 3}], [0, 12, 24]), ([{"attempt": 2}], [0, 12, 14])],
+    ids=["all", "two", "one"],
+)
+def test_a_delay_applies_to_each_matching_attempt(
+    watched: Sandbox, shop: Shop, conditions: list[dict[str, int]], minutes: list[int]
+) -> None:
+    """Each matching attempt is sent ten minutes after its time, whether it is the first one or a retry."""
+    shop.answer = lambda received: 500
+    watched.scenario(webhooks=[{"when": when, "then": {"delay": "PT10M"}} for when in conditions])
+    watched.place(by("bank-transfer"))
+    watched.advance("PT35M")
+    attempts = watched.webhooks()[0]["attempts"][:3]
+    times = [datetime.fromisoformat(attempt["at"]) for attempt in attempts]
+    assert [(at - datetime(2026, 3, 1, 12, tzinfo=UTC)) / timedelta(minutes=1) for at in times] == minutes
 
 
 @pytest.mark.rule("SCN-06")

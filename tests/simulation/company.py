@@ -3,7 +3,7 @@
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -20,7 +20,9 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.caller import (
+    AlreadyAnswered,
     Caller,
+    SavedAnswer,
     TrackedRequest,
     WaitingThread,
     as_caller,
@@ -196,20 +198,16 @@ class Company:
     def call(self, number: int, name: str, work: Callable[[Project], object]) -> None:
         """Make a call, and resend it to other servers until its outcome is known."""
         self._requests += 1
-        request_id = f"r{self._requests}"
         is_unknown = False
         for attempt in range(ATTEMPTS_MAX):
             server = self.servers[(number + attempt) % SERVERS]
             try:
                 with server.hold():
                     project = server.project(self.project_id)
-                    if project.storage.answer(project, request_id) is None:
-                        client = Caller()
-                        client.tracked = TrackedRequest(
-                            request_id, lambda edit: _answer(edit, name), is_named=True
-                        )
-                        with as_caller(client):
-                            work(project)
+                    client = Caller()
+                    client.tracked = TrackedRequest(name, partial(_answer, name), f"request {self._requests}")
+                    with as_caller(client), suppress(AlreadyAnswered):
+                        work(project)
                 self.counts.succeeded[name] += 1
                 return
             except UnknownOutcome:
@@ -389,5 +387,8 @@ def _capture(project: Project, name: str) -> None:
     apply_to_ledger(project, order.id, order.transactions[0].id, capture_amount(CENTS, None), None)
 
 
-def _answer(edit: Edit, name: str) -> str | None:
-    return name if edit.orders else None
+def _answer(name: str, edit: Edit) -> SavedAnswer | None:
+    tracked = edit.caller.tracked
+    if tracked is None or not edit.orders:
+        return None
+    return SavedAnswer(tracked.key_digest, edit.now, name, 200, None, None, "")

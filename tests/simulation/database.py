@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.store import JournalRow
@@ -59,6 +60,7 @@ class Row:
     identity: Identity
     version: int = 0
     last: str = ""
+    epoch_version: int = 0
     chosen: str = "{}"
     counters: str = "{}"
     courier: str | None = None
@@ -67,7 +69,7 @@ class Row:
     clock_until: float = 0.0
     attend_at: float | None = None
     records: dict[tuple[str, str], tuple[int, str | None]] = field(default_factory=dict)
-    requests: dict[tuple[str, int], tuple[int, str | None]] = field(default_factory=dict)
+    requests: dict[tuple[str, int], tuple[int, SavedAnswer | None]] = field(default_factory=dict)
     locked_by: "SimulatedSession | None" = None
 
 
@@ -253,7 +255,7 @@ class SimulatedDatabase:
         courier = row.courier if row.courier_until > now else None
         holder = row.clock_holder if row.clock_until > now else None
         bodies = (row.chosen, row.counters) if is_newer else (None, None)
-        return Head(row.version, row.last, 0, courier, holder, False, *bodies)
+        return Head(row.version, row.last, 0, courier, holder, False, row.epoch_version, *bodies)
 
     def read(self, row: Row, since: int) -> Changes:
         """Return the records newer than a version."""
@@ -286,6 +288,9 @@ class SimulatedDatabase:
         is_same_epoch = before.get("epoch") == after.get("epoch")
         assert not is_same_epoch or before["now"] <= after["now"], "the clock goes back"
         row.chosen, row.counters = written.chosen or row.chosen, written.counters or row.counters
+        if written.replaces_all:
+            row.epoch_version = row.version
+            row.records.clear()
         for kind, item_id, body in written.rows:
             row.records[kind, item_id] = (row.version, body)
         self.put_claims(row, written.courier, written.clock_holder, written.due_in_seconds)
@@ -325,13 +330,9 @@ class SimulatedDatabase:
         """Return whether a commit exists; this database loses none."""
         return True
 
-    def answer(self, project_id: str, request_id: str) -> str | None:
-        """Return the response to a processed request."""
-        with self._statement():
-            requests = self.shared.rows[project_id].requests
-            return next(
-                (text for (each, _), (_, text) in requests.items() if each == request_id and text), None
-            )
+    def answer(self, project_id: str, request_id: str) -> SavedAnswer | None:
+        """Return the answer to a request without a key, which no client of a simulation repeats."""
+        return None
 
     def attend(self) -> list[str]:
         """Return the projects that need a server's attention."""
@@ -383,7 +384,7 @@ class SimulatedDatabase:
         """Return an empty history."""
         return [], self.real.wall_now()
 
-    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
+    def write_history(self, rows: Sequence[tuple[str, int, JournalRow]]) -> None:
         """Do nothing."""
 
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:

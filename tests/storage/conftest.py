@@ -20,7 +20,17 @@ from tests.support.full_disk import full
 from tests.support.postgres import Postgres
 from tests.support.projects import catalogue
 
-GOLDEN: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
+OLDER: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
+ANSWER: Final = {
+    "id": "0",
+    "at": OLDER["now"],
+    "of": "POST /v1/orders/ 0",
+    "status": 201,
+    "etag": None,
+    "order_id": OLDER["orders"][0]["id"],
+    "body": "{}",
+}
+GOLDEN: Final = OLDER | {"answers": [ANSWER]}
 SERVICES: Final = Services(REAL_TIME)
 NOON: Final = "frozen@2027-01-01T12:00:00Z"
 

@@ -29,7 +29,7 @@ from payment_sandbox.storage.journal_rows import RECORDS_MAX, save_new_records
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox_company.postgresql import SMALL_COMMIT_ROWS
-from tests.storage.conftest import GOLDEN, SERVICES, Backend, golden_project
+from tests.storage.conftest import ANSWER, GOLDEN, SERVICES, Backend, golden_project
 from tests.support.state_files import snapshot_of
 
 DECISION = ScenarioDecision(
@@ -83,7 +83,7 @@ def test_a_reset_is_one_step(backend: Backend, project: Project) -> None:
 
 CHANGES: dict[str, Callable[[Project], object]] = {
     "edit": lambda project: rename_first_order(project, "lost" * 9000),
-    "restore": lambda project: restore(project, GOLDEN),
+    "restore": lambda project: restore(project, GOLDEN | {"answers": [ANSWER | {"body": "lost" * 9000}]}),
     "advance": lambda project: advance_clock(project, {"by": "P40D"}),
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 from starlette.background import BackgroundTask
-from starlette.responses import StreamingResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from werkzeug.wrappers import Response
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
@@ -271,6 +271,53 @@ def test_an_answer_in_parts_counts_by_its_status(
     assert attempt["response"] == {"status": 200, "body": body}
     assert warning in str(attempt["warning"])
     assert payment_sandbox.webhooks[0]["state"] == "delivered"
+
+
+def answer_and_fail_at_the_end(order_id: str) -> Response:
+    """Answer a WSGI request, and fail in the code that ends it."""
+    response = Response("noted")
+    response.call_on_close(lambda: fail(order_id))
+    return response
+
+
+async def answer_and_fail_in_a_task(order_id: str) -> Any:
+    """Answer an ASGI request, and fail in its background task."""
+    return PlainTextResponse("noted", background=BackgroundTask(fail, order_id))
+
+
+async def answer_and_fail_to_commit(scope: Any, receive: Any, send: Any) -> None:
+    """Answer before the commit at the end of the request, as some frameworks do."""
+    await send({"type": "http.response.start", "status": 201, "headers": []})
+    await send({"type": "http.response.body", "body": b"noted"})
+    raise KeyError("sku-77")
+
+
+@pytest.mark.parametrize("runner", ["no loop", "asyncio"])
+@pytest.mark.parametrize(
+    ("application", "status"),
+    [
+        (shop_that(answer_and_fail_at_the_end), 200),
+        (starlette(answer_and_fail_in_a_task), 200),
+        (answer_and_fail_to_commit, 201),
+    ],
+    ids=["WSGI", "ASGI with a framework", "ASGI"],
+)
+def test_a_failure_after_the_answer_is_a_finding(
+    payment_sandbox: PaymentSandbox, application: Any, status: int, runner: str
+) -> None:
+    """The exception is stored with the attempt and shown in reports; the finding is healed by a resend."""
+    payment_sandbox.deliver_to(application)
+    attempt = visit(payment_sandbox, runner)
+    assert attempt["response"] == {"status": status, "body": "noted"}
+    assert attempt["warning"] == f"answered {status}, then failed: KeyError: 'sku-77'"
+    assert "KeyError: 'sku-77'" in attempt["traceback"]
+    assert attempt["warning"] in payment_sandbox.timeline()
+    sentence = f"Your shop answered {status}, then failed: KeyError: 'sku-77'"
+    assert [each.healed for each in payment_sandbox.review() if each.problem == sentence] == [""]
+    payment_sandbox.deliver_to(shop_that(lambda order_id: None))
+    payment_sandbox.client.redeliver(payment_sandbox.webhooks[0]["id"])
+    (healed,) = (each.healed for each in payment_sandbox.review() if each.problem == sentence)
+    assert healed
 
 
 def test_streams_and_background_tasks(payment_sandbox: PaymentSandbox) -> None:

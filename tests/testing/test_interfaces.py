@@ -8,8 +8,9 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qs
 
+import aiohttp.web
 import pytest
-from flask import Flask, request
+from flask import Blueprint, Flask, request
 from starlette.applications import Starlette
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
@@ -116,7 +117,64 @@ INVALID_APPLICATIONS: dict[str, Callable[[], Any]] = {
     "not a NoneType": lambda: None,
     "not a flask.testing.FlaskClient: pass its application": lambda: Flask("shop").test_client(),
     "which takes 1 arguments": lambda: len,
+    "not a aiohttp.web_app.Application: aiohttp answers only behind its own server: serve it on a port": (
+        aiohttp.web.Application
+    ),
+    "Tornado answers only behind its own server: serve it on a port and set webhook_url": lambda: (
+        of_framework("tornado.web", "Application", called_with=1)
+    ),
+    "Robyn answers only behind": lambda: of_framework("robyn", "Robyn"),
+    "Sanic answers only behind": lambda: of_framework("sanic.app", "Sanic", called_with=3),
+    "app.wsgifunc()": lambda: of_framework("web.application", "application"),
+    "config.make_wsgi_app()": lambda: of_framework("pyramid.config", "Configurator"),
+    "app.include_router(router)": lambda: of_framework("fastapi.routing", "APIRouter", called_with=3),
+    "app.register_blueprint(blueprint)": lambda: Blueprint("shop", __name__),
 }
+
+
+def of_framework(module: str, name: str, called_with: int | None = None) -> Any:
+    """Create an object of a class with this name, as a merchant's own subclass of a framework's class."""
+    calls = {
+        1: lambda self, request: None,
+        3: lambda self, scope, receive, send: None,
+    }
+    members = {"__module__": module} | ({"__call__": calls[called_with]} if called_with is not None else {})
+    return type("Shop", (type(name, (), members),), {})()
+
+
+def test_a_root_of_cherrypy_is_refused_by_name(
+    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A root has exposed methods, and no base class of the framework."""
+
+    class Root:
+        def index(self) -> str:
+            return ""
+
+        index.exposed = True  # type: ignore[attr-defined]
+
+    monkeypatch.setitem(sys.modules, "cherrypy", ModuleType("cherrypy"))
+    for root in (Root(), Root):
+        with pytest.raises(
+            TypeError, match=r"pass the application of CherryPy, cherrypy\.Application\(root\)"
+        ):
+            payment_sandbox.deliver_to(root)
+
+
+def test_an_application_that_shares_its_router_gets_a_warning(
+    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BlackSheep answers with the handlers of the application that came first; another router is its own."""
+    first, second, third = Asgi(), Asgi(), Asgi()
+    for application, router in ((first, "shared"), (second, "shared"), (third, "own")):
+        application.router = router  # type: ignore[attr-defined]
+    routing = ModuleType("blacksheep.server.routing")
+    routing._apps_by_router_id = {id("shared"): {"app": first}, id("own"): {"app": third}}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, routing.__name__, routing)
+    payment_sandbox.deliver_to(first)
+    payment_sandbox.deliver_to(third)
+    with pytest.warns(UserWarning, match="shares its router with another application"):
+        payment_sandbox.deliver_to(second)
 
 
 @pytest.mark.parametrize("message", INVALID_APPLICATIONS)

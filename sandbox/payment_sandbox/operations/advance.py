@@ -171,11 +171,7 @@ class _AdvanceRun:
             return None
         if self._epoch.jobs and (job := self._next_job(until)) is not None:
             return run_job(self._project, self._epoch, job)
-        orders = _run_next(self._project, self._epoch, until or LAST_MOMENT)
-        has_time_passed = until is None or until > self._epoch.timeline.now
-        if orders or (orders is None and not has_time_passed):
-            return orders
-        return self._release_swapped() or orders
+        return _run_next(self._project, self._epoch, until or LAST_MOMENT)
 
     def _next_job(self, until: datetime | None) -> Job | None:
         due = next_due(self._epoch, until)
@@ -205,14 +201,6 @@ class _AdvanceRun:
         """Return the time of the next event, or now if there is none."""
         due, now = next_due(self._epoch), self._epoch.timeline.now
         return now if due is None else max(due.at, now)
-
-    def _release_swapped(self) -> Orders | None:
-        """Send the webhooks deferred by a ``swap``, after an event or a period without events."""
-        try:
-            with self._project.edit(self._epoch, is_due=True) as edit:
-                return _orders_to_notify(edit) if edit.release_swapped() else None
-        except ProjectReset:
-            return None
 
 
 def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:

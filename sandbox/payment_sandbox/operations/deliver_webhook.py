@@ -12,6 +12,7 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     MANUAL_ATTEMPT,
+    RETRY_AFTER,
     Delivery,
     DeliveryState,
     Reply,
@@ -28,8 +29,8 @@ from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
 
-ERROR_LENGTH_MAX: Final = 500  # characters
-TRACEBACK_LENGTH_MAX: Final = 8192
+REPLY_LENGTHS_MAX: Final = {"error": 500, "warning": 500, "traceback": 8192}
+"""The length of the texts of a stored reply, in characters."""
 ATTEMPT_BYTES: Final = 500 + ATTEMPT_BODY_BYTES
 """The approximate size of a stored attempt: its request, and the body of the reply."""
 WEBHOOK_HEADERS: Final = {
@@ -234,12 +235,12 @@ def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
 
 def _truncate(masked: Reply, unmasked: Reply) -> Reply:
     """Truncate the strings of a masked reply; truncation before masking could leave part of a secret."""
-    error, traceback = masked.error, masked.traceback
-    if error is not None and unmasked.error is not None:
-        error = truncate_masked(error, unmasked.error, ERROR_LENGTH_MAX)
-    if traceback is not None and unmasked.traceback is not None:
-        traceback = truncate_masked(traceback, unmasked.traceback, TRACEBACK_LENGTH_MAX)
-    return masked._replace(error=error, traceback=traceback)
+    truncated = {
+        name: truncate_masked(getattr(masked, name), text, length_max)
+        for name, length_max in REPLY_LENGTHS_MAX.items()
+        if (text := getattr(unmasked, name)) is not None
+    }
+    return masked._replace(**truncated)
 
 
 def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
@@ -256,19 +257,22 @@ def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> 
 
 
 def _is_postponed(state: State, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
-    """Whether an effect postpones a delivery: at most once, and not a manual resend."""
-    if queued.forced or delivery.postponed:
+    """Whether an effect postpones an attempt: at most once, and no manual resend."""
+    if queued.forced or delivery.is_postponed:
         return False
     return isinstance(effect, Delay) or (isinstance(effect, Swap) and not state.swapped)
 
 
 def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
-    """Postpone a delivery by a delay, or until the next webhook has been sent (SCN-06)."""
-    edit.store_delivery(delivery._replace(postponed=True))
-    if isinstance(effect, Delay):
-        at = effect.period.after(edit.now)
-        edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
-    else:
+    """Postpone a delivery by a delay, or until the next webhook has been sent (SCN-06).
+
+    A swapped webhook waits as long as a retry does, so that the end of an advance does not decide its place.
+    """
+    edit.store_delivery(delivery._replace(postponed=True, postponed_number=delivery.next_number))
+    period = effect.period if isinstance(effect, Delay) else RETRY_AFTER
+    due = AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number)
+    edit.schedule(period.after(edit.now), due)
+    if isinstance(effect, Swap):
         edit.state = edit.state._replace(swapped=(delivery.id,))
 
 

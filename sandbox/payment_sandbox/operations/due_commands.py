@@ -173,7 +173,9 @@ class DeliveryAttempt:
         return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: AttemptDelivery) -> None:
-        """Send the webhook."""
+        """Send the webhook; one deferred by a ``swap`` waits no longer."""
+        if command.delivery_id in edit.state.swapped:
+            edit.state = edit.state._replace(swapped=())
         edit.send(command.delivery_id)
 
 

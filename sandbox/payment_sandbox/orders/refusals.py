@@ -170,6 +170,12 @@ class KeyReused(Refusal):
     rule = "SET-71"
 
 
+class KeyInUse(Refusal):
+    """Another request with this Idempotency-Key has not finished."""
+
+    rule = "SET-71"
+
+
 class ClockBusy(Refusal):
     """Another advance is moving this project's clock."""
 

@@ -20,6 +20,8 @@ LOST: Final = "lost"
 NOT_SENT_IN_TESTS: Final = "not sent: webhooks of tests stay on this machine"
 LISTEN: Final = "Make the shop listen at"
 """The beginning of advice to which the helpers for tests add a call of their own language."""
+THEN_FAILED: Final = ", then failed: "
+"""In the warning about a failure after the response: ``answered 200, then failed: KeyError: 'sku'``."""
 NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
 
@@ -41,9 +43,13 @@ class WebhookRequest(NamedTuple):
 
 
 class ReceiverAnswer(NamedTuple):
-    """A receiver's response without its status; ``traceback`` is set if its handler raised an exception."""
+    """A receiver's response without its status; ``traceback`` is set if its handler raised an exception.
+
+    ``failure`` is an exception that followed the response, so that nobody outside the process can notice it.
+    """
 
     body: bytes = b""
+    failure: str | None = None
     traceback: str | None = None
     location: str | None = None  # the target of a redirect
 
@@ -119,12 +125,18 @@ class Delivery(NamedTuple):
     created: datetime
     state: DeliveryState = DeliveryState.PENDING
     attempts: tuple[WebhookAttempt, ...] = ()
-    postponed: bool = False  # delayed or swapped by a scenario, at most once
+    postponed: bool = False  # whether a delay or a swap has postponed an attempt
+    postponed_number: int = 0  # the last attempt that was postponed; 0 in records of older versions
 
     @property
     def next_number(self) -> int:
         """The number of the next attempt, from 1."""
         return max((attempt.number for attempt in self.attempts), default=0) + 1
+
+    @property
+    def is_postponed(self) -> bool:
+        """Whether the next attempt has been postponed, which happens at most once to each attempt."""
+        return self.postponed and self.postponed_number in (0, self.next_number)
 
     @property
     def delivery_attempts(self) -> tuple[WebhookAttempt, ...]:

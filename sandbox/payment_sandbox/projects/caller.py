@@ -8,48 +8,105 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from threading import get_ident
+from datetime import datetime, timedelta
+from hashlib import sha256
+from secrets import token_hex
+from threading import Event, get_ident
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from payment_sandbox.orders.refusals import KeyReused
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import HeldDeliveries, Outbox
 
-AnswerBuilder = Callable[[Any], str | None]
-"""Builds the response to a committed edit, as text; None if the edit does not determine the response."""
+SAVED_ANSWERS_MAX: Final = 1000
+SAVED_FOR: Final = timedelta(hours=1)  # sandbox time
+
+
+class SavedAnswer(NamedTuple):
+    """The answer to a request with an ``Idempotency-Key``, committed together with its effect."""
+
+    id: str  # the digest of the key
+    at: datetime
+    of: str  # the request: its method, its path, and the digest of its body
+    status: int
+    etag: str | None
+    order_id: str | None
+    body: str
+
+
+AnswerBuilder = Callable[[Any], SavedAnswer | None]
+"""Builds the answer to a committed edit; None if the edit does not determine the answer."""
+
+
+class AlreadyAnswered(Exception):
+    """An earlier request with the same key has been executed, so this request changes nothing."""
+
+    def __init__(self, answer: SavedAnswer) -> None:
+        super().__init__(answer.of)
+        self.answer = answer
 
 
 class RequestCommit(NamedTuple):
-    """One commit of a request, with the response if this commit determines it."""
+    """One commit of a request, with the answer if this commit determines it."""
 
     request_id: str
     number: int
-    answer: str | None = None
+    key: str | None = None
+    answer: SavedAnswer | None = None
 
 
 class TrackedRequest:
-    """A request in progress. Its id makes it idempotent: a retry reuses the commits of the first request."""
+    """A request in progress, with the key for a retry if the client has chosen one.
 
-    __slots__ = ("build_answer", "commits", "id", "is_named")
+    Of the concurrent requests with a key, one runs; the others wait until it ends. The key is claimed by the
+    commit of its effect, so that a request with the key that runs elsewhere is refused by its own edit.
+    """
 
-    def __init__(
-        self,
-        request_id: str,
-        build_answer: AnswerBuilder | None = None,
-        *,
-        is_named: bool = False,
-    ) -> None:
-        """With ``is_named``, the client has chosen the id, and may retry with it."""
-        self.id = request_id
+    __slots__ = ("_running", "build_answer", "commits", "id", "is_over", "key", "key_digest", "of")
+
+    def __init__(self, of: str, build_answer: AnswerBuilder, key: str | None = None) -> None:
+        self.id = token_hex(16)
+        self.of = of
         self.build_answer = build_answer
-        self.is_named = is_named
+        self.key = key
+        self.key_digest = sha256(key.encode()).hexdigest() if key is not None else ""
         self.commits = 0
+        self.is_over = Event()  # the answer is committed, or the request has ended without one
+        self._running: dict[str, TrackedRequest] = {}
+
+    def begin(self, running: "dict[str, TrackedRequest]") -> "TrackedRequest | None":
+        """Begin, and return None; or return the running request with the same key."""
+        other = running.setdefault(self.key_digest, self)
+        if other is not self:
+            return other
+        self._running = running
+        return None
+
+    def refuse_repeat(self, saved: SavedAnswer | None) -> None:
+        """Refuse to run if an earlier request with the key was executed.
+
+        Raises:
+            AlreadyAnswered: the earlier request was the same.
+            KeyReused: it was another request.
+        """
+        if saved is None or self.is_over.is_set():
+            return
+        if saved.of != self.of:
+            raise KeyReused(f"another request had this Idempotency-Key: {saved.of}")
+        raise AlreadyAnswered(saved)
 
     def part(self, edit: Any) -> RequestCommit:
         """Number the next commit, and return its record."""
         self.commits += 1
-        return RequestCommit(
-            self.id, self.commits, self.build_answer(edit) if self.build_answer is not None else None
-        )
+        answer = self.build_answer(edit) if not self.is_over.is_set() else None
+        return RequestCommit(self.id, self.commits, self.key, answer)
+
+    def end(self) -> None:
+        """Let the next request with the key run, or read the answer."""
+        if self._running.get(self.key_digest) is self:
+            del self._running[self.key_digest]
+        self.is_over.set()
 
 
 class WaitingThread:

@@ -15,14 +15,14 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.commands import Command
+from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import OrderChanged
 from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
-from payment_sandbox.projects.caller import Caller, RequestCommit
+from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, RequestCommit
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
@@ -40,7 +40,6 @@ from payment_sandbox.projects.store import ChangeSet, ServerSync
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 
 SCAN_FORMS_MAX: Final = 1000
-SAVED_ANSWERS_MAX: Final = 1000
 
 ACTION_FIELDS: Final = ("actor", "action")
 
@@ -223,14 +222,17 @@ class Edit:
         if queued.job:
             self.finished_jobs.append(queued.job)
 
-    def release_swapped(self) -> bool:
-        """Send the webhooks deferred by a ``swap``; return False if there are none."""
+    def release_swapped(self) -> None:
+        """Send the webhook deferred by a ``swap``, if any, and take its attempt off the agenda."""
         deferred = self.state.swapped
-        if deferred:
-            self.state = self.state._replace(swapped=())
+        if not deferred:
+            return
+        self.state = self.state._replace(swapped=())
+        for due in self.epoch.timeline:
+            if type(due.item) is AttemptDelivery and due.item.delivery_id in deferred:
+                self.finished_entries.append(due.sequence)
         for delivery_id in deferred:
             self.send(delivery_id)
-        return bool(deferred)
 
     def record_scan_form(self, form_id: str, order_id: str) -> None:
         """Record the order created by submitting a form on the QR page."""
@@ -300,12 +302,25 @@ class Edit:
         )
         if self._is_empty(change):
             return None
-        tracked = self.caller.tracked
-        if tracked is not None and (self.epoch.store.is_shared or tracked.is_named):
-            self._part = tracked.part(self)
+        if self.caller.tracked is not None:
+            self._part = self.caller.tracked.part(self)
+            change = self._claim_key(change, self._part)
         if self.epoch.store.is_shared:
             change = self._add_server_sync(change)
         return self._add_state(change)
+
+    def _claim_key(self, change: ChangeSet, part: RequestCommit) -> ChangeSet:
+        """Add the answer to a request with a key, and forget the expired and surplus answers (A57)."""
+        if part.key is None or part.answer is None:
+            return change
+        known = [saved for saved in self.epoch.store.answers() if saved.id != part.answer.id]
+        surplus = len(known) + 1 - SAVED_ANSWERS_MAX
+        forgotten = tuple(
+            saved.id
+            for place, saved in enumerate(known)
+            if place < surplus or saved.at + SAVED_FOR <= self.now
+        )
+        return change._replace(answers=(part.answer,), forgotten_answers=forgotten)
 
     def apply(self, change: ChangeSet) -> None:
         """Apply the change in memory."""
@@ -331,18 +346,10 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.advance_log
         epoch.orders_created += len(self.created)
-        self._save_answer()
+        if change.answers and self.caller.tracked is not None:
+            self.caller.tracked.end()
         after = timeline.head()
         self.is_due_earlier = after is not None and (before is None or after.at < before.at)
-
-    def _save_answer(self) -> None:
-        """Save the response in memory for a retry, unless the store saves it."""
-        part, answered = self._part, self.epoch.saved_answers
-        if part is None or part.answer is None or self.epoch.store.is_shared:
-            return
-        answered[part.request_id] = part.answer
-        if len(answered) > SAVED_ANSWERS_MAX:
-            answered.popitem(last=False)
 
     def log(self) -> None:
         """Add what has happened to the journal, which shows it to watchers."""

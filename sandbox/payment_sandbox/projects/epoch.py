@@ -1,7 +1,7 @@
 """An epoch: all data of a project that a reset discards."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,8 @@ from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.change_counter import ChangeCounter
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -114,9 +115,7 @@ class Epoch:
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answer_cache: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # created orders by form id
-        self.saved_answers: OrderedDict[str, str] = (
-            OrderedDict()
-        )  # responses by Idempotency-Key, unless the store saves them
+        self.running_requests: dict[str, TrackedRequest] = {}  # requests with a key, by its digest
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
@@ -138,15 +137,14 @@ class Epoch:
             return self.timeline.now
         return max(self.timeline.now, clock.read())
 
-    def webhooks_to_send(self) -> Iterator[QueuedDelivery]:
-        """Yield the webhooks to send now, with new numbers.
+    def webhooks_to_send(self, deliveries: Iterable[Delivery]) -> Iterator[QueuedDelivery]:
+        """Yield those of the epoch's webhooks that must be sent now, with new numbers.
 
-        A pending webhook that is neither on the agenda nor deferred by a ``swap`` was in flight.
+        A pending webhook that is not on the agenda was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
-        later |= set(self.state.swapped)
         numbers = count(self.timeline.sequence + 1)
-        for delivery in self.store.deliveries():
+        for delivery in deliveries:
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
                 yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
 
@@ -171,6 +169,11 @@ class Epoch:
         if request is None:
             raise Unknown(f"there is no QR request {qr_id!r} in this project")
         return request
+
+    def saved_answer(self, key_digest: str) -> SavedAnswer | None:
+        """Return the answer to an executed request with this key, for an hour of sandbox time (A57)."""
+        saved = self.store.answer(key_digest)
+        return saved if saved is not None and self.now() < saved.at + SAVED_FOR else None
 
     def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
         """Return the parts of the project that payment methods use; an edit passes its own versions."""

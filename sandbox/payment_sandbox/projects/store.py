@@ -13,7 +13,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.caller import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.faults import Use
 from payment_sandbox.projects.journal import Journal
@@ -72,6 +72,8 @@ class ChangeSet(NamedTuple):
     chosen: Configuration | None = None  # None if unchanged
     counters: Counters | None = None  # after the edit; for a durable store only
     server_sync: ServerSync | None = None  # for a shared store only
+    answers: tuple[SavedAnswer, ...] = ()
+    forgotten_answers: tuple[str, ...] = ()  # ids of expired and surplus answers
 
     def records(self) -> Iterator[tuple[str, str, Any]]:
         """Yield every changed record: the name of its field, its id, and the record."""
@@ -79,6 +81,7 @@ class ChangeSet(NamedTuple):
         yield from (("credentials", credential.vault_token, credential) for credential in self.credentials)
         yield from (("qr_requests", request.id, request) for request in self.qr_requests)
         yield from (("deliveries", delivery.id, delivery) for delivery in self.deliveries)
+        yield from (("answers", saved.id, saved) for saved in self.answers)
 
 
 class JournalRow(NamedTuple):
@@ -103,6 +106,7 @@ class Store(ABC):
         self._credentials: dict[str, Credential] = {}
         self._qr_requests: dict[str, QrRequest] = {}
         self._deliveries: dict[str, Delivery] = {}
+        self._answers: dict[str, SavedAnswer] = {}  # oldest first
         self._deliveries_of: dict[str, dict[str, None]] = {}  # ids of webhooks, by order
         self.deliveries_dropped = 0
         self.account: Account | None = None
@@ -114,6 +118,8 @@ class Store(ABC):
         self.qr_request = self._qr_requests.get
         self.delivery = self._deliveries.get
         """A webhook, with its attempts."""
+        self.answer = self._answers.get
+        """The answer to a request with an ``Idempotency-Key``, by the digest of the key."""
 
     @property
     def is_clock_held(self) -> bool:
@@ -200,6 +206,10 @@ class Store(ABC):
         """Return all stored cards."""
         return list(self._credentials.values())
 
+    def answers(self) -> list[SavedAnswer]:
+        """Return all answers to requests with an ``Idempotency-Key``, oldest first."""
+        return list(self._answers.values())
+
     def qr_requests(self) -> list[QrRequest]:
         """Return all QR requests."""
         return list(self._qr_requests.values())
@@ -227,14 +237,13 @@ class Storage(Protocol):
         """Whether another server is currently sending the project's webhooks."""
         return False
 
-    def answer(self, project: Any, request_id: str) -> str | None:
-        """Return the response to an executed request; None if the request has not been executed.
+    def answer(self, request_id: str) -> SavedAnswer | None:
+        """Return the answer to an executed request without a key, which got this id instead.
 
         Raises:
             NotStored: the storage does not answer.
         """
-        answer: str | None = project.epoch.saved_answers.get(request_id)
-        return answer
+        return None
 
     def watch(self, project: Any) -> None:
         """Subscribe to events from other servers for a while."""

@@ -144,6 +144,9 @@ class SandboxApp:
                 if call.held is not None:
                     call.project.release(call.held)
                 raise
+            finally:
+                if call.tracked is not None:
+                    call.tracked.end()
         call.request.close()  # this also closes a form's uploaded files
         return response
 

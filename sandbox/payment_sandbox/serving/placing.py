@@ -40,7 +40,8 @@ def _decide(call: Call, project: Project | None, length: int) -> Placement:
         return Placement.THREAD
     if facts.streams:  # waits only after the call
         return Placement.EVENT_LOOP
-    takes_long = facts.slow or facts.waits or length > EVENT_LOOP_BYTES_MAX
+    may_repeat = "HTTP_IDEMPOTENCY_KEY" in call.request.environ  # a repeated call waits for the first
+    takes_long = facts.slow or facts.waits or may_repeat or length > EVENT_LOOP_BYTES_MAX
     return Placement.THREAD if takes_long or _may_wait(project) else Placement.EVENT_LOOP
 
 

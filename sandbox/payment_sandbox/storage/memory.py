@@ -137,6 +137,11 @@ class MemoryStore(Store):
         for delivery in change.deliveries:
             self._deliveries[delivery.id] = delivery
             self._deliveries_of.setdefault(delivery.order_id, {})[delivery.id] = None
+        for answer_id in change.forgotten_answers:
+            self._answers.pop(answer_id, None)
+        for saved in change.answers:
+            self._answers.pop(saved.id, None)  # an expired one, so that the order stays that of time
+            self._answers[saved.id] = saved
         for delivery_id in surplus:
             order_id = self._deliveries.pop(delivery_id).order_id
             of_order = self._deliveries_of[order_id]
@@ -145,7 +150,7 @@ class MemoryStore(Store):
                 del self._deliveries_of[order_id]
         self.deliveries_dropped += len(surplus)
         if sizes is not None:
-            self._record_sizes.replace(sizes, (*surplus, *change.finished_entries))
+            self._record_sizes.replace(sizes, (*surplus, *change.finished_entries, *change.forgotten_answers))
 
     def _measure(self, change: ChangeSet) -> Sizes | None:
         """Measure a change in bytes; None if no quota counts bytes."""
@@ -154,7 +159,7 @@ class MemoryStore(Store):
     def _usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
         """Return the usage after a change."""
         orders = len(self._orders) + sum(order_id not in self._orders for order_id in change.orders)
-        deleted: set[str | int] = {*surplus, *change.finished_entries}
+        deleted: set[str | int] = {*surplus, *change.finished_entries, *change.forgotten_answers}
         return Usage(orders, self._record_sizes.total_after(sizes, deleted) if sizes is not None else 0)
 
     def _oldest_finished(self, change: ChangeSet, surplus: Iterable[str], excess: int) -> list[str]:

@@ -27,6 +27,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DURATION_MS_MAX
+from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
@@ -47,6 +48,7 @@ from payment_sandbox.storage.codec import FORMAT, AgendaEntry, StoredRecords, de
 CAPTURE_MODES: Final = (None, "manual", "delayed")
 SENT_FORM: Final = SentForm()
 SIZES_PIXELS: Final = range(100, 2001)
+SUCCESSES: Final = (200, 201)
 
 NO_LIMITS: Final = Terms(
     datetime.min.replace(tzinfo=UTC),
@@ -88,6 +90,7 @@ def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
         *_agenda_problems(snapshot, orders),
         *_delivery_problems(snapshot, orders),
         *_decision_problems(snapshot),
+        *_answer_problems(snapshot, orders),
     ]
     for index, order in enumerate(snapshot.orders):
         problems += _prefix_paths(f"orders[{index}]", _order_problems(order, orders))
@@ -208,6 +211,16 @@ def _decision_problems(snapshot: Snapshot) -> Iterator[Problem]:
     for index, decision in enumerate(snapshot.decisions):
         if decision["transaction_id"] not in known:
             yield f"decisions[{index}].transaction_id", "is not a transaction of this snapshot"
+
+
+def _answer_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    if len(snapshot.answers) > SAVED_ANSWERS_MAX:
+        yield "answers", f"must have at most {SAVED_ANSWERS_MAX} items"
+    for index, saved in enumerate(snapshot.answers):
+        if saved.order_id is not None and saved.order_id not in orders:
+            yield f"answers[{index}].order_id", "is not an order of this snapshot"
+        if saved.status not in SUCCESSES:
+            yield f"answers[{index}].status", f"must be one of {SUCCESSES}"
 
 
 def _order_problems(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
@@ -354,6 +367,7 @@ def _requeue_failed(project: Project) -> Snapshot:
         dues = [*(aside.due for aside in epoch.failed_commands.values()), *epoch.timeline]
         orders = tuple(epoch.find_order(order_id) for order_id in store.order_ids())
         records = (tuple(store.credentials()), tuple(store.qr_requests()), tuple(store.deliveries()))
+        answers = tuple(store.answers())
         counters = epoch.counters(epoch.state, epoch.ids, epoch.timeline.sequence, epoch.now())
         chosen = epoch.state.chosen
     credentials, qr_requests, deliveries = records
@@ -366,6 +380,7 @@ def _requeue_failed(project: Project) -> Snapshot:
         credentials=credentials,
         qr_requests=qr_requests,
         deliveries=deliveries,
+        answers=answers,
     )
 
 
@@ -402,9 +417,11 @@ MERCHANT_TEXT_KEYS: Final = frozenset(
 """Keys of the merchant's own text in a snapshot (A42)."""
 SECRET_FREE_KEYS: Final = frozenset(("settings", "scenario", "faults"))
 """Fields that are refused if they contain a secret."""
+ANSWER_KEYS: Final = frozenset(("answers",))
+"""Answers to requests with a key, which a retry gets unchanged; they repeat the merchant's own text."""
 URL_KEYS: Final = frozenset(("url", "return_url", "webhook_url"))
 """URLs, which are called unchanged."""
-UNMASKED_KEYS: Final = MERCHANT_TEXT_KEYS | SECRET_FREE_KEYS | URL_KEYS
+UNMASKED_KEYS: Final = MERCHANT_TEXT_KEYS | SECRET_FREE_KEYS | URL_KEYS | ANSWER_KEYS
 
 
 def _mask(masking: Masking, document: Any, name: str = "") -> Any:

@@ -54,6 +54,8 @@ class ClientConnection:
     __slots__ = ("begin_waiting", "caller", "has_event_loop", "headers")
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
+    repeat_seconds = 10.0
+    """The real time that a call waits for another call with the same ``Idempotency-Key``."""
 
     def __init__(
         self, headers: Iterable[tuple[bytes, bytes]] | None = None, *, has_event_loop: bool = False

@@ -13,6 +13,7 @@ from payment_sandbox.kernel.ids import TOKEN_PATTERN
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders.refusals import Invalid, Refusal
+from payment_sandbox.projects.caller import AlreadyAnswered
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.call import Call
@@ -26,6 +27,7 @@ from payment_sandbox.web.error_bodies import (
     error_body,
     status_of,
 )
+from payment_sandbox.web.idempotency import replayed_answer
 
 VIOLATIONS_SHOWN_MAX: Final = 3
 WORD_LENGTH_MIN: Final = 6
@@ -39,6 +41,8 @@ log = logging.getLogger(__name__)
 
 def answer_for(call: Call, error: Exception) -> Response:
     """Build the JSON response to an exception."""
+    if isinstance(error, AlreadyAnswered):
+        return replayed_answer(call, error.answer)
     if isinstance(error, Invalid):
         return _on_invalid(call, error)
     if isinstance(error, Refusal):

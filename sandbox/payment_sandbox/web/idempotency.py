@@ -1,21 +1,20 @@
-"""Idempotency: a retried request gets the first response, and changes nothing (A57).
+"""Idempotency: a repeated request gets the first answer, and changes nothing (A57).
 
-PostgreSQL commits the response together with the change, so that neither exists without the other; with
-other stores, the response is in memory. The id of a request is its ``Idempotency-Key``. On PostgreSQL, a
-request without a key gets an id, reported in errors with an unknown outcome.
+The id of a request is its ``Idempotency-Key``. The commit of the request's effect also stores the answer,
+which claims the key, so that neither exists without the other. On PostgreSQL, a request without a key gets an
+id, reported in errors with an unknown outcome.
 """
 
-import json
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
-from secrets import token_hex
-from typing import Any, Final
+from typing import Final
 
 from flask import Response
 
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refusals import KeyReused
-from payment_sandbox.projects.caller import TrackedRequest
+from payment_sandbox.orders.refusals import KeyInUse
+from payment_sandbox.projects.caller import SavedAnswer, TrackedRequest
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order_tables import ORDER, order_record
@@ -31,49 +30,67 @@ REPLAYED_HEADER: Final = "Idempotency-Replayed"
 KEY_LENGTH_MAX: Final = 255
 
 
-def replay_or_track(call: Call) -> Response | None:
-    """Return the response of an already executed request; track a new request.
+def claim_key(call: Call) -> None:
+    """Let the call's edit claim the key of the request, after other calls with this key.
 
     Raises:
+        AlreadyAnswered: the request was executed.
         KeyReused: another request used this key.
+        KeyInUse: another call with this key has not finished.
         RequestRefused: 400, the key has a wrong length.
     """
     request, project = call.request, call.project
     key = request.headers.get(KEY_HEADER)
     if request.method in SAFE_METHODS or (key is None and not project.epoch.store.is_shared):
-        return None
+        return
     if key is not None and not 0 < len(key) <= KEY_LENGTH_MAX:
         raise RequestRefused(400, f"{KEY_HEADER} must have 1 to {KEY_LENGTH_MAX} characters")
+    tracked = TrackedRequest(_describe(call), partial(_answer, call), key)
     if key is not None:
-        known = project.storage.answer(project, key)
-        if known is not None:
-            return _replay(call, json.loads(known))
-    request_id, is_named = key or token_hex(16), key is not None
-    call.tracked = TrackedRequest(request_id, lambda edit: _answer(call, edit), is_named=is_named)
-    return None
+        _wait_for_turn(call, tracked, key)
+    call.tracked = tracked
 
 
-def _replay(call: Call, stored: dict[str, Any]) -> Response:
-    if stored["of"] != _fingerprint(call):
-        raise KeyReused(f"another request had this {KEY_HEADER}: {stored['of']}")
-    call.notes.order_id = stored["order_id"]
+def _wait_for_turn(call: Call, tracked: TrackedRequest, key: str) -> None:
+    project = call.project
+    monotonic_seconds = project.services.real.monotonic_seconds
+    until_seconds = monotonic_seconds() + call.connection.repeat_seconds
+    while True:
+        epoch = project.epoch
+        tracked.refuse_repeat(epoch.saved_answer(tracked.key_digest) or project.storage.answer(key))
+        other = tracked.begin(epoch.running_requests)
+        if other is None:
+            return
+        call.begin_waiting()
+        if not other.is_over.wait(until_seconds - monotonic_seconds()):
+            raise KeyInUse(
+                f"another request with this {KEY_HEADER} has not finished, so nothing was done; "
+                "ask again with this key"
+            )
+
+
+def replayed_answer(call: Call, saved: SavedAnswer) -> Response:
+    """Build the response of an executed request."""
+    call.notes.order_id = saved.order_id
     headers = {REPLAYED_HEADER: "true"}
-    if stored["etag"] is not None:
-        headers["ETag"] = f'"{stored["etag"]}"'
-    return Response(stored["body"], status=stored["status"], mimetype="application/json", headers=headers)
+    if saved.etag is not None:
+        headers["ETag"] = f'"{saved.etag}"'
+    return Response(saved.body, status=saved.status, mimetype="application/json", headers=headers)
 
 
-def _fingerprint(call: Call) -> str:
-    """Summarize a request, to recognize a key reused for another request."""
+def _describe(call: Call) -> str:
+    """Describe a request, to recognize a key reused for another request."""
     request = call.request
     is_read = (request.content_length or 0) <= BODY_BYTES_MAX
     body = sha256(request.get_data()).hexdigest()[:16] if is_read else ""
     return f"{request.method} {request.path} {body}".strip()
 
 
-def _answer(call: Call, edit: Edit) -> str | None:
-    """Serialize the response of a committed edit; None if the edit does not produce this response."""
+def _answer(call: Call, edit: Edit) -> SavedAnswer | None:
+    """Build the answer to a committed edit; None if the edit does not produce the answer."""
     assert call.route is not None, "edits must come from views"
+    tracked = call.tracked
+    assert tracked is not None, "the answer is that of a tracked request"
     project, facts = call.project, call.route.facts
     shown = _response_body(project, edit, facts, call.values)
     if shown is None:
@@ -82,15 +99,8 @@ def _answer(call: Call, edit: Edit) -> str | None:
     etag = project.epoch.etag(order) if order is not None and facts.answers is ORDER.shape else None
     if order is not None and etag is not None:
         call.rendered = (order, body)
-    return json.dumps(
-        {
-            "of": _fingerprint(call),
-            "status": facts.status,
-            "etag": etag,
-            "order_id": order.id if order is not None else None,
-            "body": body,
-        }
-    )
+    order_id = order.id if order is not None else None
+    return SavedAnswer(tracked.key_digest, edit.now, tracked.of, facts.status, etag, order_id, body)
 
 
 def _response_body(

@@ -53,6 +53,7 @@ from payment_sandbox.operations.review.setup_checks import (
     unmatched_rules,
 )
 from payment_sandbox.operations.review.webhook_checks import (
+    find_failures_after_answers,
     find_polling,
     find_trusted_returns,
     find_unanswered_webhooks,
@@ -238,6 +239,7 @@ CHECKS: Final[Sequence[Check]] = (
     find_unread_webhooks,
     find_trusted_returns,
     find_unanswered_webhooks,
+    find_failures_after_answers,
     find_duplicate_orders,
     find_late_captures,
     find_blind_retries,

@@ -25,6 +25,7 @@ from payment_sandbox.orders.webhooks import (
     LISTEN,
     NOT_DELIVERED_TO,
     NOT_SENT_IN_TESTS,
+    THEN_FAILED,
     Delivery,
     DeliveryState,
     WebhookAttempt,
@@ -50,6 +51,10 @@ CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a 
 RETRY_SENTENCE: Final = "The service retries every two minutes, up to ten attempts."
 LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRY_SENTENCE}"
 EXCEPTION_ADVICE: Final = f"Your handler failed with an exception, which the timeline shows. {RETRY_SENTENCE}"
+LATE_FAILURE_ADVICE: Final = (
+    "After a 2xx the service never retries: finish and commit your work before you answer. "
+    "The timeline shows the exception."
+)
 ADVICE_BY_ERROR: Final = {  # advice, by words in the error
     TIMEOUT_ERROR: FAST_ANSWER_ADVICE,
     CLOSED_CONNECTION_ERROR: CRASH_ADVICE,
@@ -199,6 +204,33 @@ def find_unanswered_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
             healed=healed,
             shown_by=tuple(attempt_id(*pair) for pair in failed),
         )
+
+
+def find_failures_after_answers(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find handlers that failed after a 2xx response, so that their webhooks are not retried."""
+    by_failure: dict[tuple[str, str], FailedAttempts] = defaultdict(list)
+    for webhook in history.webhooks:
+        for attempt in webhook.attempts:
+            if _is_failure_after_answer(attempt):
+                by_failure[webhook.order_id, attempt.reply.warning or ""].append((webhook, attempt))
+    for (order_id, failure), failed in by_failure.items():
+        later = failed[-1][0].attempts[-1]
+        is_healed = _is_acknowledged(later) and not _is_failure_after_answer(later)
+        yield Finding(
+            "HOOK-09",
+            f"Your shop {_shorten_error(failure)}",
+            LATE_FAILURE_ADVICE,
+            order_id,
+            tuple(format_attempt(attempt) for _, attempt in failed),
+            amount=history.amount(order_id),
+            healed=f"attempt {later.number} at {later.at:%H:%M:%S} did not fail" if is_healed else "",
+            shown_by=tuple(attempt_id(*pair) for pair in failed),
+        )
+
+
+def _is_failure_after_answer(attempt: WebhookAttempt) -> bool:
+    """Whether the shop answered with 2xx, and failed afterwards."""
+    return THEN_FAILED in (attempt.reply.warning or "") and _status(attempt) in ACCEPTED_STATUSES
 
 
 def _has_failed(attempt: WebhookAttempt) -> bool:

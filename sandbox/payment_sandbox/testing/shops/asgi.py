@@ -13,7 +13,7 @@ from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
 from payment_sandbox.testing.environments import WebhookPost, host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, run_within
 from payment_sandbox.testing.shops.shop_requests import is_django
-from payment_sandbox.testing.shops.tracebacks import add_note, record_exception, set_handler_thread
+from payment_sandbox.testing.shops.tracebacks import add_note, describe_late_failure, set_handler_thread
 
 Message = MutableMapping[str, Any]
 Application = Callable[
@@ -36,7 +36,7 @@ class AsgiExchange:
         self.post = post
         self._on_status = on_status
         self.error: BaseException | None = None
-        self._status: int | None = None
+        self.status: int | None = None
         self.location: str | None = None
         self._is_sent = self.is_whole = False
         self._ended: Any = None
@@ -85,16 +85,16 @@ class AsgiExchange:
 
     async def _send(self, message: Message) -> None:
         if message["type"] == RESPONSE_START:
-            self._status = int(message["status"])
+            self.status = int(message["status"])
             headers = {bytes(name).lower(): bytes(value) for name, value in message.get("headers", ())}
             self.location = headers.get(b"location", b"").decode("latin-1") or None
         elif message["type"] == RESPONSE_BODY:
-            if self._status is None:
+            if self.status is None:
                 raise RuntimeError("the application sent a body before its status")
             self.body = (self.body + message.get("body", b""))[:ATTEMPT_BODY_BYTES]
             self.is_whole = not message.get("more_body", False)
             if self.body or self.is_whole:
-                self._on_status(self._status)
+                self._on_status(self.status)
             if self.is_whole:
                 self._ended.set()
 
@@ -115,6 +115,7 @@ class AsgiShop:
         call, the application runs on a loop of this thread, shared by all webhooks.
         """
         exchange = AsgiExchange(self._application, post, on_status)
+        failure = None
         try:
             self._run(exchange)
         except TimeLimitExceeded as late:
@@ -123,11 +124,11 @@ class AsgiShop:
             if exchange.error is not late:  # shows where the coroutine was cancelled
                 late.__cause__ = exchange.error
             raise
-        except Exception as error:  # frameworks reraise errors after a 500 response
+        except Exception as error:
             if not exchange.is_whole:
                 raise
-            record_exception(error)
-        return ReceiverAnswer(exchange.body, location=exchange.location)
+            failure = describe_late_failure(error, exchange.status)
+        return ReceiverAnswer(exchange.body, failure, location=exchange.location)
 
     def _run(self, exchange: AsgiExchange) -> None:
         loop = CALLING_LOOP.get()

@@ -40,7 +40,6 @@ class _BrowserExchange(AsgiExchange):
         ]
         url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{environ['PATH_INFO']}"
         super().__init__(application, WebhookPost(url, headers, body_of(environ)), lambda status: None)
-        self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.pieces: list[bytes] = []
 
@@ -50,7 +49,6 @@ class _BrowserExchange(AsgiExchange):
 
     async def _send(self, message: Message) -> None:
         if message["type"] == RESPONSE_START:
-            self.status = int(message["status"])
             self.headers = [
                 (name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]
             ]
@@ -70,7 +68,7 @@ class AsgiBridge:
         """Answer one request, on an ``async`` test's loop or on the bridge's own loop."""
         exchange = _BrowserExchange(self._application, environ)
         (CALLING_LOOP.get() or self._own_loop()).run(exchange.run, REQUEST_SECONDS_MAX)
-        start_response(f"{exchange.status} {responses.get(exchange.status, '')}", exchange.headers)
+        start_response(f"{exchange.status} {responses.get(exchange.status or 0, '')}", exchange.headers)
         return exchange.pieces
 
     def _own_loop(self) -> LoopThread:

@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from threading import current_thread, get_ident, main_thread
@@ -25,6 +27,7 @@ from payment_sandbox.testing.shops.tracebacks import (
     CURRENT_HANDLER,
     RunningHandler,
     add_note,
+    describe_late_failure,
     is_on_worker,
     location_of_error,
     location_on_thread,
@@ -62,18 +65,24 @@ class WsgiShop:
     def _answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
         environ = build_environ("POST", post.url, post.headers, post.body)
         heads: list[WsgiHead] = []
-        body = b""
+        body, is_whole, failure = b"", False, None
         set_handler_thread()
-        with open_response(self._application, environ, heads.append) as pieces:
-            for piece in pieces:
-                body += piece
-                if body:  # an error before the first chunk can still become a 500, as in servers
-                    on_status(_status_code(heads))
-                if len(body) >= ATTEMPT_BODY_BYTES:
-                    break
-        on_status(_status_code(heads))
+        try:
+            with open_response(self._application, environ, heads.append) as pieces:
+                for piece in pieces:
+                    body += piece
+                    if body:  # an error before the first chunk can still become a 500, as in servers
+                        on_status(_status_code(heads))
+                    if len(body) >= ATTEMPT_BODY_BYTES:
+                        break
+                on_status(_status_code(heads))
+                is_whole = True
+        except Exception as error:  # the end of the response runs the shop's code, too
+            if not is_whole:
+                raise
+            failure = describe_late_failure(error, _status_code(heads))
         location = next((value for name, value in heads[-1].headers if name.lower() == "location"), None)
-        return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], location=location)
+        return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], failure, location=location)
 
     def close(self) -> None:
         """Do nothing."""
@@ -122,12 +131,65 @@ def wrap_application(application: Any) -> "WsgiShop | asgi.AsgiShop":
     return WsgiShop(application)
 
 
+SERVED_FRAMEWORKS: Final = {
+    "aiohttp": "aiohttp",
+    "tornado": "Tornado",
+    "robyn": "Robyn",
+    "sanic": "Sanic",
+    "klein": "Klein",
+    "twisted": "Twisted",
+}
+"""Frameworks with a server of their own, by package."""
+INCLUDED_PARTS: Final = "it is only a part of an application; pass the application that includes it"
+REMEDIES: Final = {
+    "web.application.application": "pass the WSGI function of web.py, app.wsgifunc()",
+    "pyramid.config.Configurator": "pass the application of Pyramid, config.make_wsgi_app()",
+    "fastapi.routing.APIRouter": f"{INCLUDED_PARTS}, as in app.include_router(router)",
+    "flask.blueprints.Blueprint": f"{INCLUDED_PARTS}, as in app.register_blueprint(blueprint)",
+    "quart.blueprints.Blueprint": f"{INCLUDED_PARTS}, as in app.register_blueprint(blueprint)",
+}
+"""What to do with an object that has to do with a framework, by its class."""
+CHERRYPY_REMEDY: Final = "pass the application of CherryPy, cherrypy.Application(root)"
+
+
+def _refuse_by_framework(application: Any) -> None:
+    """Refuse an object of a known framework that is no application for a call without a server."""
+    for kind in type(application).__mro__:
+        package, name = kind.__module__.partition(".")[0], f"{kind.__module__}.{kind.__qualname__}"
+        remedy = REMEDIES.get(name)
+        if package in SERVED_FRAMEWORKS:
+            remedy = f"{SERVED_FRAMEWORKS[package]} answers only behind its own server: "
+            remedy += "serve it on a port and set webhook_url to its address"
+        elif package == "cherrypy" and not callable(application):
+            remedy = CHERRYPY_REMEDY
+        if remedy is not None:
+            described = _describe_value(application)
+            raise TypeError(f"deliver_to takes {ACCEPTED_APPLICATIONS}; not {described}: {remedy}")
+
+
+def _warn_about_shared_router(application: Any) -> None:
+    """Warn about a BlackSheep application whose router belongs to another application of the process."""
+    routing = sys.modules.get("blacksheep.server.routing")
+    router = getattr(application, "router", None)
+    owner = getattr(routing, "_apps_by_router_id", {}).get(id(router), {}).get("app", application)
+    if routing is not None and owner is not application:
+        warnings.warn(
+            "this BlackSheep application shares its router with another application of this process, whose "
+            "handlers may answer instead: create it with a router of its own, Application(router=Router())",
+            stacklevel=5,
+        )
+
+
 def _refuse_others(application: Any) -> None:
     if isinstance(application, str):
         raise TypeError(_refusal_of_text(application))
+    _refuse_by_framework(application)
     is_plain_class = inspect.isclass(application) and not hasattr(application, "__iter__")  # PEP 3333
     if is_plain_class:
-        raise TypeError(f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the class {application.__name__}")
+        raise TypeError(
+            f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the class {application.__name__}"
+            f"{_suggest_application(application)}"
+        )
     if not callable(application):
         raise TypeError(
             f"deliver_to takes {ACCEPTED_APPLICATIONS}; "
@@ -136,12 +198,17 @@ def _refuse_others(application: Any) -> None:
 
 
 def _suggest_application(application: Any) -> str:
-    """Suggest the application of a module or a test client."""
+    """Suggest the application of a module or a test client, or the one to create."""
+    if "cherrypy" in sys.modules and not inspect.ismodule(application):
+        members = [inspect.getattr_static(application, name, None) for name in dir(application)]
+        if any(inspect.getattr_static(each, "exposed", None) is True for each in (application, *members)):
+            return f": {CHERRYPY_REMEDY}"
     names = [name for name in ("application", "app") if callable(getattr(application, name, None))]
     return f": pass its {names[0]}" if names else ""
 
 
 def _wrap_asgi(application: Any) -> "asgi.AsgiShop":
+    _warn_about_shared_router(application)
     return asgi.AsgiShop(application)
 
 

@@ -18,6 +18,7 @@ from payment_sandbox.serving.posting import LOCATION_PREFIX
 from payment_sandbox.serving.realtime import monotonic_seconds
 
 FRAMES_MAX: Final = 12
+ERROR_STATUS: Final = 400
 WORKER_MODULES: Final = (os.path.join("anyio", "to_thread.py"), os.path.join("starlette", "concurrency.py"))
 SANDBOX_FOLDER: Final = str(Path(__file__).parents[2]) + os.sep
 POSTING_MODULE: Final = os.path.join(SANDBOX_FOLDER, "serving", "posting.py")
@@ -89,11 +90,15 @@ def running_handler(receiver: object) -> Iterator[RunningHandler]:
         CURRENT_HANDLER.reset(before)
 
 
-def record_exception(error: BaseException) -> None:
-    """Record an exception that the running handler has already turned into a response."""
+def describe_late_failure(error: BaseException, status: int | None) -> str | None:
+    """Record an exception that followed a handler's response; describe it, unless the response is an error.
+
+    Frameworks reraise an error after their 500 response. After a success, the shop's work is incomplete.
+    """
     running = CURRENT_HANDLER.get()
     if running is not None:
         running.logged_exceptions.append(error)
+    return f"{type(error).__name__}: {error}" if status is not None and status < ERROR_STATUS else None
 
 
 def add_note(text: str) -> None:

@@ -344,7 +344,8 @@ def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
     state, number, retry_at = DeliveryState.PENDING, 0, delivery.created
     for attempt in delivery.delivery_attempts:
         is_new = attempt.number != number
-        if is_new and number and (state is not DeliveryState.PENDING or attempt.at != retry_at):
+        is_on_time = attempt.at == retry_at or (delivery.postponed and attempt.at > retry_at)
+        if is_new and number and (state is not DeliveryState.PENDING or not is_on_time):
             yield attempt
         number, retry_at = attempt.number, RETRY_AFTER.after(attempt.at)
         if attempt.reply.is_delivered:
@@ -388,10 +389,13 @@ def _effect(delivery: Delivery, attempts: Sequence[WebhookAttempt]) -> Rule | No
         return Timeout().document if first.reply.error else Drop().document
     if len(attempts) > 1:
         return Duplicate(len(attempts)).document
-    if delivery.postponed and first.number == 1:
-        late = first.at - delivery.created
-        return Delay(Period.of(late)).document if late >= ONE_SECOND else Swap().document
-    return None
+    if not delivery.postponed:
+        return None
+    before = next((each for each in delivery.attempts if each.number == first.number - 1), None)
+    late = first.at - (RETRY_AFTER.after(before.at) if before is not None else delivery.created)
+    if late >= ONE_SECOND:
+        return Delay(Period.of(late)).document
+    return Swap().document if before is None else None
 
 
 def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:

@@ -53,7 +53,7 @@ from payment_sandbox.web.control.control_forms import (
     ScanForm,
     TimelineQuery,
 )
-from payment_sandbox.web.idempotency import replay_or_track
+from payment_sandbox.web.idempotency import claim_key
 from payment_sandbox.web.routes import declare_list, route
 from payment_sandbox.web.shared_forms import ActForm
 
@@ -355,8 +355,7 @@ def post_act(call: Call, order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT_FORM, json_body(call))
     call.catch_up()
-    if (first := replay_or_track(call)) is not None:
-        return first
+    claim_key(call)
     call.hold_webhooks()
     reason = call.project.masking.mask_text(data.pop("reason", "")) or None
     transaction_id = data.pop("transaction_id", None)
@@ -381,8 +380,7 @@ def post_scan(call: Call, qr_id: str) -> Response:
     """Scan a QR code as a payer."""
     data = read(SCAN_FORM, json_body(call, empty_is={}))
     call.catch_up()
-    if (first := replay_or_track(call)) is not None:
-        return first
+    claim_key(call)
     call.hold_webhooks()
     order = scan(call.project, qr_id, data.get("amount"), data.get("issuer_id"))
     return order_answer(call, order, 201)

@@ -21,7 +21,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, refusal_answer, report_refused
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware, release_webhooks
-from payment_sandbox.web.idempotency import replay_or_track
+from payment_sandbox.web.idempotency import claim_key
 from payment_sandbox.web.merchant.explanation import explain
 from payment_sandbox.web.merchant.fault_effects import begin_fault, end_fault
 from payment_sandbox.web.merchant.reading import add_note_headers, note_unknown_query
@@ -138,7 +138,7 @@ MIDDLEWARES: Final = (
     Middleware(before=hold_webhooks, after=release_webhooks),
     Middleware(after=journal_call),
     Middleware(after=explain_call),
-    Middleware(before=replay_or_track),
+    Middleware(before=claim_key),
     Middleware(before=note_unknown_query),
     Middleware(before=begin_fault, after=end_fault),
 )
