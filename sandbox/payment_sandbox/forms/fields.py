@@ -71,13 +71,21 @@ class Text(DescribedField, fields.String):
             self.validators.append(PatternMatch(pattern, f"must be {expected}"))
 
 
-class NumberOrText(Text):
-    """A string or an integer, because clients send house numbers as either."""
+class Label(Text):
+    """A name or a description."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        return super()._deserialize(value, attr, data, **options)
+    LENGTH_MAX: Final = 1000
+
+    def __init__(self, **options: Any) -> None:
+        length = validate.Length(max=self.LENGTH_MAX, error="must have at most {max:,} characters")
+        super().__init__(validate=length, **options)
+
+
+class AnyValue(DescribedField, fields.Raw):
+    """Any JSON value, stored and repeated in responses."""
+
+    def __init__(self, about: str = "Any value; responses repeat it.") -> None:
+        super().__init__(about=about, allow_none=True)
 
 
 class Choice(Text):

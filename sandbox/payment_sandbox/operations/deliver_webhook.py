@@ -2,13 +2,12 @@
 
 import json
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
-from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     MANUAL_ATTEMPT,
@@ -20,8 +19,8 @@ from payment_sandbox.orders.webhooks import (
     WebhookRequest,
 )
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.journal import ReachedStatus, truncate_masked
+from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
+from payment_sandbox.projects.journal import truncate_masked
 from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, OfferedOrder, create_label
@@ -276,7 +275,7 @@ def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
         edit.state = edit.state._replace(swapped=(delivery.id,))
 
 
-def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:
+def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> ProcessedEvent:
     outcome = reply.fault or reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
     return {
         "at": timestamp(at),
@@ -305,17 +304,10 @@ def find_unsent(epoch: Epoch, webhook_id: str) -> Delivery | None:
 
 
 def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
-    """Return the webhooks that were not sent because no address was set, oldest first, from the journal."""
-    if epoch.store.deliveries_dropped:
-        return []  # a dropped webhook looks like one that was never sent
-    sent = {(delivery.order_id, delivery.status) for delivery in epoch.store.deliveries()}
+    """Return the webhooks that were not sent because no address was set, oldest first."""
     return [
         Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
-        for reached in epoch.journal.of(ReachedStatus)
-        if reached.payment_method is None
-        and reached.status != OrderStatus.NEW
-        and (reached.order_id, reached.status) not in sent
-        and epoch.store.order(reached.order_id) is not None
+        for reached in epoch.unsent_webhooks()
     ]
 
 

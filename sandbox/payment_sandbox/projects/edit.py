@@ -5,7 +5,7 @@ identifier.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -18,12 +18,11 @@ from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import OrderChanged
 from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, RequestCommit
-from payment_sandbox.projects.epoch import Epoch, State
+from payment_sandbox.projects.epoch import Epoch, IfMatch, ProcessedEvent, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
@@ -45,10 +44,9 @@ ACTION_FIELDS: Final = ("actor", "action")
 
 
 class StatusMove(NamedTuple):
-    """The entry for watchers about a new status of an order; ``before`` is None for a new order."""
+    """The entry for watchers about a new status of an order."""
 
     reached: ReachedStatus
-    before: str | None
 
     @property
     def order_id(self) -> str:
@@ -60,16 +58,12 @@ class StatusMove(NamedTuple):
         reached = self.reached
         return {
             "order_id": reached.order_id,
-            "before": self.before,
+            "before": reached.before,
             "after": reached.status,
             "at": timestamp(reached.at),
             "id": reached.id,
             "cause": reached.cause,
         }
-
-
-IfMatch = Callable[[str], bool]
-"""Decides whether the request's ``If-Match`` header accepts an ETag."""
 
 
 class Edit:
@@ -84,7 +78,7 @@ class Edit:
         self.state: State = epoch.state
         self.ids: Ids = epoch.ids.copy()
         self.to_send: list[QueuedDelivery] = []
-        self.advance_log: list[dict[str, Any]] = []  # entries for the log of the current advance
+        self.advance_log: list[ProcessedEvent] = []  # entries for the log of the current advance
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
@@ -134,9 +128,8 @@ class Edit:
             Unknown: the project has no such order.
             OrderChanged: the order's ETag does not match (SET-33).
         """
-        etag = self.epoch.etag(self.epoch.find_order(order_id))
-        if if_match is not None and not if_match(etag):
-            raise OrderChanged(f"order {order_id} has changed: its ETag is now {etag!r}; read it again")
+        if if_match is not None:
+            self.epoch.check_etag(order_id, if_match)
         return self.order(order_id)
 
     def delivery(self, delivery_id: str) -> Delivery | None:
@@ -190,7 +183,7 @@ class Edit:
         self._scheduled.append((at, command))
 
     def announce(self, order: Order) -> None:
-        """Send a webhook of an order, even if its status stays (A64)."""
+        """Send a webhook of an order, even if its status stays (A70)."""
         self._announced.append(order)
 
     def store_credential(self, credential: Credential) -> None:
@@ -360,7 +353,7 @@ class Edit:
             self._log_statuses_of_attempts()
         moves: list[tuple[str, Entry]] = []
         for order_id, before, after in self._status_moves():
-            moves.append(("status", StatusMove(self._log_status(order_id, after), before)))
+            moves.append(("status", StatusMove(self._log_status(order_id, after, before=before))))
         if records or self._unstored:
             journal.add(records, [*moves, *self._unstored])
 
@@ -492,7 +485,9 @@ class Edit:
                     if event.id in self._new_events:
                         self._log_status(order.id, event.event, attempt)
 
-    def _log_status(self, order_id: str, status: str, attempt: Transaction | None = None) -> ReachedStatus:
+    def _log_status(
+        self, order_id: str, status: str, attempt: Transaction | None = None, before: str | None = None
+    ) -> ReachedStatus:
         """Log a new status of an order, or of its attempt."""
         reached = ReachedStatus(
             id=self.epoch.journal.next_id("status"),
@@ -503,6 +498,7 @@ class Edit:
             at=self.now,
             real_at=self.real_at,
             cause=self.cause,
+            before=before,
         )
         self._records.append(reached)
         return reached

@@ -1,18 +1,20 @@
 """An epoch: all data of a project that a reset discards."""
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict
 
+from payment_sandbox.kernel.descriptions import Moment
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import DueItem, Timeline
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.refusals import OrderChanged, Unknown
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.change_counter import ChangeCounter
@@ -21,7 +23,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import NO_FAULTS, Faults
 from payment_sandbox.projects.jobs import Jobs
-from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.journal import Journal, ReachedStatus
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
@@ -31,6 +33,8 @@ from payment_sandbox.projects.store import Configuration, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
 
 CLEANUP_LENGTH_MIN: Final = 1000
+IfMatch = Callable[[str], bool]
+"""Decides whether the request's ``If-Match`` header accepts an ETag."""
 
 
 class State(NamedTuple):
@@ -85,6 +89,22 @@ class FailedCommand(NamedTuple):
     error: str
 
 
+class AgendaItem(TypedDict):
+    """A scheduled event, pending or failed."""
+
+    at: Moment
+    kind: str
+    order_id: str
+    label: str
+    failed: NotRequired[Annotated[str, "The error of a failed event, which is not retried."]]
+
+
+class ProcessedEvent(AgendaItem):
+    """An event that ran during an advance."""
+
+    delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
+
+
 class Epoch:
     """Records, agenda, clock, webhooks and journal of a project between two resets.
 
@@ -109,7 +129,7 @@ class Epoch:
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
-        self.advance_log: list[dict[str, Any]] | None = None  # the log of the current advance
+        self.advance_log: list[ProcessedEvent] | None = None  # the log of the current advance
         self.finished_advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has asked the current advance to stop
         # The ETag and body of some orders, by order id: a cache for the web layer.
@@ -147,6 +167,21 @@ class Epoch:
         for delivery in deliveries:
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
                 yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
+
+    def unsent_webhooks(self) -> list[ReachedStatus]:
+        """Return the statuses whose webhooks were not sent because no address was set, oldest first."""
+        if self.store.deliveries_dropped:
+            return []  # a dropped webhook looks like one that was never sent
+        sent = Counter((each.order_id, each.status, each.created) for each in self.store.deliveries())
+        unsent = []
+        for reached in self.journal.of(ReachedStatus):
+            is_creation = reached.status == OrderStatus.NEW and reached.before is None
+            if reached.payment_method is None and not is_creation:
+                webhook = (reached.order_id, reached.status, reached.at)
+                sent[webhook] -= 1
+                if sent[webhook] < 0 and self.store.order(reached.order_id) is not None:
+                    unsent.append(reached)
+        return unsent
 
     def find_order(self, order_id: str) -> Order:
         """Return the newest version of an order or refund.
@@ -191,6 +226,17 @@ class Epoch:
         """Return the ETag of an order; it depends on the version and on the presentation settings."""
         number = f".{self.number}" if self.number else ""  # a restored epoch reuses ids of earlier epochs
         return f"{order.id[:8]}-{order.version}{self.state.settings.presentation}{number}"
+
+    def check_etag(self, order_id: str, if_match: IfMatch) -> None:
+        """Check that an order is unchanged since the merchant's last read.
+
+        Raises:
+            Unknown: the project has no such order.
+            OrderChanged: the order's ETag does not match (SET-33).
+        """
+        etag = self.etag(self.find_order(order_id))
+        if not if_match(etag):
+            raise OrderChanged(f"order {order_id} has changed: its ETag is now {etag!r}; read it again")
 
     def counters(self, state: State, ids: Ids, sequence: int, now: datetime) -> Counters:
         """Return the counters saved by a durable store in addition to records."""

@@ -22,7 +22,7 @@ from payment_sandbox.forms import (
     checks,
     read,
 )
-from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.fields import Anything, Label
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, refusal_classes
@@ -75,8 +75,8 @@ FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "
 class SettingsForm(Form):
     """The settings of a project."""
 
-    name = Text(about="The merchant's name on the payment pages.")
-    owner = Text(about="The owner of the project: a person, a team or a CI job.")
+    name = Label(about="The merchant's name on the payment pages.")
+    owner = Label(about="The owner of the project: a person, a team or a CI job.")
     expires_after = PeriodText(
         allow_none=True,
         about="Real time without calls after which a server deletes the project; null means never.",
@@ -261,6 +261,9 @@ def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
         Invalid: lists every invalid setting.
     """
     known = {name: value for name, value in data.items() if name in KNOWN_SETTINGS}
+    for name in ("name", "owner"):  # earlier versions had no limit
+        if isinstance(known.get(name), str):
+            known[name] = known[name][: Label.LENGTH_MAX]
     newer_settings = {name: value for name, value in data.items() if name not in KNOWN_SETTINGS}
     return replace(read_settings(known, Settings(), path), newer_settings=newer_settings)
 

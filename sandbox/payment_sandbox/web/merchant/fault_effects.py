@@ -187,7 +187,6 @@ def begin_fault(call: Call) -> Response | None:
     fault = _configured_fault(call) or rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
         return None
-    call.begin_waiting()
     call.notes.fault = fault
     if fault.latency is not None:
         _pass_real_time(fault.latency)
@@ -223,7 +222,6 @@ def _rehearsed_fault(call: Call) -> Fault | None:
     rehearsal = call.project.epoch.rehearsal
     if rehearsal is NO_REHEARSAL:
         return None
-    call.begin_waiting()  # before the step is counted
     fault = rehearsal.call(call.request.method, call.request.path)
     if fault is not None and call.held is not None and isinstance(fault.effect, WebhooksFirst):
         call.held.precede_response = True
