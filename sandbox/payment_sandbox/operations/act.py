@@ -137,17 +137,17 @@ def possible_actions(order: Order, terms: Terms) -> list[str]:
     """Return the names of all currently possible actions on the order."""
     attempt = order.last_transaction
     names = list(behaviour_of(attempt).actions(attempt, terms)) if attempt is not None else []
-    page_open = (
-        order.is_hosted
-        and order.is_open
-        and order.expires_at is not None
-        and order.expires_at > terms.now
-        and (attempt is None or not attempt.credited_cents)  # received money prevents a new attempt
-    )
-    if page_open and CHOOSE not in names:
+    # received money prevents a new attempt
+    is_choice_open = attempt is None or not attempt.credited_cents
+    if is_choice_open and _is_page_open(order, terms) and CHOOSE not in names:
         names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]
     others = (behaviour_of(other).actions(other, terms) for other in order.transactions[:-1])
     return names + [CREDIT] * (CREDIT not in names and any(CREDIT in actions for actions in others))
+
+
+def _is_page_open(order: Order, terms: Terms) -> bool:
+    is_expired = order.expires_at is None or order.expires_at <= terms.now
+    return order.is_hosted and order.is_open and not is_expired
 
 
 LIVE_MODE_ADVICE: Final = (
