@@ -118,7 +118,7 @@ def bank_actions(sandbox: Sandbox, order: dict[str, Any]) -> list[str]:
     return actions
 
 
-@pytest.mark.rule("A29", "A45", "A70")
+@pytest.mark.rule("A29", "A45", "A79")
 def test_a_transfer_that_was_given_up_arrives_after_another_payment(live: Sandbox) -> None:
     """Its money is credited to its own transaction, announced by one webhook, and refundable."""
     live.settings(webhook_url="http://127.0.0.1:9/hook")
@@ -144,7 +144,7 @@ def test_a_transfer_that_was_given_up_arrives_after_another_payment(live: Sandbo
     assert refundable(live, order) == 3 * LINES_TOTAL
 
 
-@pytest.mark.rule("A29", "A70")
+@pytest.mark.rule("A29", "A79")
 @pytest.mark.parametrize("hosted", [True, False])
 def test_a_transfer_arrives_after_the_order_was_cancelled(live: Sandbox, hosted: bool) -> None:
     """The order stays cancelled; its transaction completes."""

@@ -184,7 +184,7 @@ class Edit:
         self._scheduled.append((at, command))
 
     def announce(self, order: Order) -> None:
-        """Send a webhook of an order, even if its status stays (A70)."""
+        """Send a webhook of an order, even if its status stays (A79)."""
         self._announced.append(order)
 
     def store_credential(self, credential: Credential) -> None:

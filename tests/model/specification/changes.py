@@ -111,7 +111,7 @@ def credit(shop: Shop, number: int, index: int, cents: int) -> Shop:
     """Credit a transfer, whatever its status; its whole amount completes it (A29, A45, SET-63).
 
     A credit that completes a transfer, or reaches a completed one, sends a webhook even if the order keeps its status
-    (A70).
+    (A79).
     """
     added = add_money(shop, number, index, cents)
     attempt = added.orders[number].attempts[index]
