@@ -36,7 +36,7 @@ def warnings_about(order: Order, changed: Container[str] | None = None) -> Itera
         yield from _about_personal_data(order)
     if changed is None or "order_lines" in changed:
         yield from _about_vat(order)
-    if changed is None:
+    if changed is None or "order_lines" in changed or "amount" in changed:
         yield from _about_total(order)
 
 
