@@ -292,6 +292,23 @@ FORGERY_STATUSES: Final = (419, 422)  # Laravel, Rails
 
 def _advice_on_failure(url: str, attempt: WebhookAttempt) -> str:
     """Return the advice about a webhook without a 2xx response."""
+    cause = _advice_by_framework(url, attempt)
+    if cause is not None:
+        return cause
+    status = _status(attempt)
+    if status == NO_ANSWER_STATUS:
+        error = attempt.reply.error or ""
+        other = EXCEPTION_ADVICE if attempt.reply.traceback else LISTEN_ADVICE
+        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), other)
+    if status < CLIENT_ERROR:
+        return "A redirect counts as delivered, and your handler never ran: is this your return page?"
+    if status < SERVER_ERROR:
+        return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
+    return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
+
+
+def _advice_by_framework(url: str, attempt: WebhookAttempt) -> str | None:
+    """Return the advice about an answer that a framework gives before the handler runs."""
     status, body = _status(attempt), attempt.reply.body
     path = urlsplit(url).path
     if status in SLASH_REDIRECTS or (status == SERVER_ERROR and _lacks_slash(path, body)):
@@ -305,15 +322,7 @@ def _advice_on_failure(url: str, attempt: WebhookAttempt) -> str:
             "The protection against forged forms (CSRF) of your framework refused it, and your handler never "
             "ran: exempt the route of the webhook."
         )
-    if status == NO_ANSWER_STATUS:
-        error = attempt.reply.error or ""
-        other = EXCEPTION_ADVICE if attempt.reply.traceback else LISTEN_ADVICE
-        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), other)
-    if status < CLIENT_ERROR:
-        return "A redirect counts as delivered, and your handler never ran: is this your return page?"
-    if status < SERVER_ERROR:
-        return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
-    return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
+    return None
 
 
 def _lacks_slash(path: str, body: str) -> bool:
