@@ -11,9 +11,8 @@ from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.listing import ProjectEntry, list_project
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.project import Project, ProjectEntry, Services, list_project
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import Storage
 from payment_sandbox.scenarios.catalogue import Catalogue, with_profile

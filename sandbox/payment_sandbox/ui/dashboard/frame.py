@@ -16,8 +16,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.epoch import AgendaItem
-from payment_sandbox.projects.listing import ProjectEntry, list_project
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectEntry, list_project
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.ui.dashboard.notices import (
     NOTICE_PARAMETER,
