@@ -120,7 +120,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         client.reset()
         assert client.active_scenario()["rules"][0]["then"] == {"customer": "cancels"}
         file.write_text(f"{MINE}\nrulez: []")
-        order = client.call("POST", "/v1/orders/", card())["id"]
+        order = client.call(
+            "POST", "/v1/orders/", {"currency": "EUR", "amount": 1000, "transactions": [card()]}
+        )["id"]
         for call in (client.reset, lambda: client.scenario("mine")):
             with pytest.raises(SandboxError) as refused:
                 call()
