@@ -32,6 +32,8 @@ def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[
             attempt.has_page = True
         elif isinstance(step, Credit):
             attempt.credited_cents += step.amount_cents
+            if attempt.credited_cents >= attempt.amount_cents:
+                edit.announce(order)
         elif isinstance(step, StoreCard):
             _store_card(edit, attempt, step)
 
@@ -53,7 +55,7 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     if trigger is Trigger.AUTHORIZE and edit.settings.authorized_status == "accepted":
         trigger = Trigger.ACCEPT
     edit.move_transaction(attempt, trigger)
-    if step.reason:
+    if step.reason or trigger is Trigger.PAY:
         attempt.reason = step.reason
     if step.customer_message:
         attempt.customer_message = step.customer_message
@@ -72,7 +74,7 @@ def _move_order(edit: Edit, order: Order, attempt: Transaction, step: Move) -> N
     if can_move(order, step.trigger) and (step.trigger in SUCCESS_TRIGGERS or not order.is_hosted):
         edit.move_order(order, step.trigger)
         if step.trigger is Trigger.FAIL:
-            order.reason = step.customer_message or step.reason
+            order.reason = step.customer_message or (step.reason if order.is_refund else None)
     elif order.is_hosted and not attempt.is_open and has_page_expired(order, edit.now):
         edit.move_order(order, Trigger.EXPIRE)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.lines import OrderLine, Quantities
-from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, TransactionStatus, Trigger
+from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
 UNPAID_STATUSES: Final = (OrderStatus.CANCELLED, OrderStatus.ERROR, OrderStatus.EXPIRED)
@@ -96,6 +96,14 @@ class Order:
         return self.sent.get("customer")
 
     @property
+    def page_locale(self) -> str | None:
+        """The locale of the pages, by the customer's locale or the order's (A68); None without either."""
+        chosen: str | None = (self.customer or {}).get("locale")
+        if chosen is None and "locale" in self.sent:
+            chosen = locale_of(self.sent["locale"]) or DEFAULT_LOCALE
+        return chosen
+
+    @property
     def extra(self) -> dict[str, Any] | None:
         """The merchant's own data."""
         return self.sent.get("extra")
@@ -136,9 +144,14 @@ class Order:
 
     @property
     def paying_transaction(self) -> Transaction | None:
-        """The newest attempt with captured money; if there is none, the newest attempt."""
-        paid = [transaction for transaction in self.transactions if transaction.captured_cents]
-        return paid[-1] if paid else self.last_transaction
+        """The attempt whose method and lines count: an authorization, a sale, a transfer, or the newest.
+
+        A transfer that arrives beside another payment is a surplus (A45).
+        """
+        paid = [attempt for attempt in self.transactions if attempt.captured_cents]
+        used = [t for t in self.transactions if t.authorization is not None and t.authorization.is_used]
+        sales = [attempt for attempt in paid if not attempt.credited_cents]
+        return (used or sales or paid or self.transactions or (None,))[-1]
 
     @property
     def received_cents(self) -> Cents:
@@ -146,11 +159,14 @@ class Order:
 
         Part of a transfer counts once the order has ended; until then, the remainder may arrive.
         """
-        captured = sum(transaction.captured_cents for transaction in self.transactions)
-        if self.status == OrderStatus.EXPIRED or not self.is_final:
-            return captured
-        parts = [t.credited_cents for t in self.transactions if t.status != TransactionStatus.COMPLETED]
-        return captured + sum(parts)
+        if self.is_open:
+            return self.paid_cents
+        return sum(transaction.received_cents for transaction in self.transactions)
+
+    @property
+    def paid_cents(self) -> Cents:
+        """The money of attempts that pay the order: captured, or a transfer's whole amount."""
+        return sum(transaction.captured_cents for transaction in self.transactions)
 
     @property
     def captured_cents(self) -> Cents:
@@ -205,6 +221,7 @@ class Order:
 _FIELD_NAMES: tuple[str, ...] = tuple(Order.__slots__)
 
 
+DEFAULT_LOCALE: Final = "en-GB"
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
 _LOCALES_BY_TAG: Final = {"fr": "fr-BE", "en": "en-GB", **{locale.lower(): locale for locale in LOCALES}}
 
@@ -213,6 +230,16 @@ def locale_of(tag: str) -> str | None:
     """Return the locale with the language of a tag such as de_DE and, if there is one, its region."""
     lower = tag.replace("_", "-").partition(".")[0].lower()
     return _LOCALES_BY_TAG.get(lower) or _LOCALES_BY_TAG.get(lower.partition("-")[0])
+
+
+def missing_personal_data(customer: Mapping[str, Any] | None) -> list[str]:
+    """Return the paths of the data that a screening needs and an order lacks (A75)."""
+    known = customer or {}
+    has_address = known.get("address") or any(
+        other.get("address") for other in known.get("additional_addresses", ())
+    )
+    missing = [name for name in ("birthdate", "gender") if not known.get(name)]
+    return [f"customer.{name}" for name in (*missing, *(() if has_address else ("address",)))]
 
 
 REDUCED_CUSTOMER_FIELDS: Final = ("country", "ip_address")

@@ -17,7 +17,7 @@ from payment_sandbox.projects.locks import REGISTRY, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import Storage
-from payment_sandbox.scenarios.catalogue import Catalogue, is_name
+from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
 
@@ -122,7 +122,7 @@ class Registry:
         Raises:
             Invalid: lists every invalid setting.
         """
-        values = dict(data) if isinstance(data, dict) else data
+        values = with_profile(data) if isinstance(data, dict) else data
         clock, choice = self._clock, None
         if isinstance(data, dict):
             clock, choice = values.pop("clock", clock), values.pop("scenario", None)

@@ -93,7 +93,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     "POST",
     "/projects/",
     reads=NewProjectForm,
-    answers=records.NewProject,
+    answers=records.ProjectWithKey,
     status=201,
     needs_body=False,
     errors=(*BODY_ERRORS, 429),
@@ -217,7 +217,7 @@ def delete_project(call: Call) -> Response:
     return json_answer({"deleted": call.project.project_id})
 
 
-@route(control, "POST", "/reset/", answers=records.Project, errors=BODY_ERRORS, slow=True)
+@route(control, "POST", "/reset/", answers=records.Project, errors=(400, 401), slow=True)
 def post_reset(call: Call) -> Response:
     """Reset the project to its initial state (CTL-09)."""
     call.site.registry.reset(call.project)
