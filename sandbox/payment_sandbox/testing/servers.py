@@ -1,14 +1,12 @@
 """The sandbox for a test session: in this process, or at ``SANDBOX_URL``."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from payment_sandbox.client.client import SandboxError, wrap_effects
-from payment_sandbox.client.plain import to_json_value
+from payment_sandbox.client.client import SandboxError, ScenarioChoice, as_sent
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.catalogue import SCENARIO_SUFFIXES, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
@@ -19,14 +17,11 @@ DEFAULT_CLOCK: Final = "frozen"
 REMOTE_PROJECT_LIFETIME: Final = "P1D"
 
 
-def _as_sent(scenario: Any) -> Any:
-    """Return a name or a scenario as the API takes it."""
-    if isinstance(scenario, Mapping):
-        return json.loads(json.dumps(wrap_effects(scenario), default=to_json_value))
+def _without_file(scenario: ScenarioChoice) -> object:
     is_file = isinstance(scenario, Path) or (
         isinstance(scenario, str) and scenario.endswith(SCENARIO_SUFFIXES)
     )
-    return parse_yaml(read_text(Path(scenario))).data if is_file else scenario
+    return parse_yaml(read_text(Path(scenario))).data if is_file else as_sent(scenario)  # type: ignore[arg-type]
 
 
 class PaymentSandboxServer(SandboxAccess):
@@ -53,7 +48,11 @@ class PaymentSandboxServer(SandboxAccess):
         self._settings = dict(settings or {})
 
     def project(
-        self, settings: Mapping[str, Any] | None = None, *, scenario: Any = None, **more: Any
+        self,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        scenario: ScenarioChoice | None = None,
+        **more: Any,
     ) -> "PaymentSandbox":
         """Create a project with a frozen clock; ``close`` or leaving its context deletes it.
 
@@ -73,7 +72,7 @@ class PaymentSandboxServer(SandboxAccess):
         if scenario is None:
             return self._create(merged, own_key)
         try:
-            project = self._create({**merged, "scenario": _as_sent(scenario)}, own_key)
+            project = self._create({**merged, "scenario": _without_file(scenario)}, own_key)
         except (SandboxError, Invalid, TypeError, ValueError):
             project = self._create(merged, own_key)
         try:
