@@ -19,13 +19,16 @@ class RealTime(NamedTuple):
     monotonic_seconds: Callable[[], float]
 
 
+Document = Mapping[str, Any]
+
+
 class Start(NamedTuple):
     """What a project was started with: its clock, settings and scenario; a reset rebuilds it."""
 
     mode: str
     at: datetime | None = None  # None: real time
-    settings: Mapping[str, Any] | None = None  # None if an earlier version created the project
-    scenario: Mapping[str, Any] | None = None  # None: the default scenario
+    settings: Document | None = None  # None if an earlier version created the project
+    scenario: Document | None = None  # None: the default scenario
     is_named: bool = False  # whether the scenario was chosen by name
 
     @classmethod

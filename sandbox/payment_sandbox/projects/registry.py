@@ -116,7 +116,7 @@ class Registry:
         self.services.wake(project)
         return project, key
 
-    def _read_start(self, data: Any) -> tuple[Start, Settings, Scenario | None]:
+    def _read_start(self, data: object) -> tuple[Start, Settings, Scenario | None]:
         """Read what a new project starts with.
 
         Raises:
@@ -124,7 +124,7 @@ class Registry:
         """
         values = with_profile(data) if isinstance(data, dict) else data
         clock, choice = self._clock, None
-        if isinstance(data, dict):
+        if isinstance(values, dict):
             clock, choice = values.pop("clock", clock), values.pop("scenario", None)
         start, settings, scenario = Start(RUNNING), Settings(), None
         violations: list[Violation] = []

@@ -177,14 +177,14 @@ class Catalogue:
             raise Invalid([Violation("name", message, list(known), nearest)])
         return scenario
 
-    def choose(self, choice: Any, methods: Sequence[str]) -> Scenario:
+    def choose(self, choice: object, methods: Sequence[str]) -> Scenario:
         """Return the scenario of a name or a document; ``methods`` are the method names of its project.
 
         Raises:
             Invalid: lists all violations.
         """
         if is_name(choice):
-            return self.find(choice if isinstance(choice, str) else choice["name"])
+            return self.find(choice["name"] if isinstance(choice, dict) else choice)
         return load_scenario(choice, methods, self._check_settings)
 
     def has(self, name: str) -> bool:

@@ -82,7 +82,7 @@ class PaymentSandboxServer(SandboxAccess):
             raise
         return project
 
-    def _create(self, settings: dict[str, Any], own_key: str | None) -> "PaymentSandbox":
+    def _create(self, settings: Mapping[str, object], own_key: str | None) -> "PaymentSandbox":
         if self.in_process is not None:
             with suppress(Invalid):  # the API call below then refuses the settings, with the usual error
                 project, api_key = self.in_process.registry.create(settings, own_key)
