@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
-from payment_sandbox.projects.clock import ClockStart, RealTime
+from payment_sandbox.projects.clock import RealTime, Start
 from payment_sandbox.projects.project import Services
 from payment_sandbox.serving.app import make_app
 from payment_sandbox.ui.pictures import draw_sequence, svg
@@ -51,7 +51,7 @@ class Flow:
     """The participants of a flow: a shop, its customers, and their banks; ``order`` is the newest order."""
 
     def __init__(self, **settings: Any) -> None:
-        start = ClockStart.parse(START_TIME).at
+        start = Start.parse(START_TIME).at
         assert start is not None, "the start time must be frozen"
         ticks = count()
         real = RealTime(lambda: start + timedelta(milliseconds=next(ticks)), lambda: 0.0)

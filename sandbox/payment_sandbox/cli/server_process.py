@@ -14,7 +14,7 @@ from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, trust_of_option
 from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.projects.clock import ClockStart
+from payment_sandbox.projects.clock import Start
 from payment_sandbox.projects.quotas import MEGABYTE, Quotas
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.settings import Settings, read_settings
@@ -204,7 +204,7 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
     """Refuse invalid addresses, host names and times."""
     public_url = options["public_url"]
     try:
-        ClockStart.parse(options["clock"])
+        Start.parse(options["clock"])
     except Invalid as invalid:
         fail(f"--{invalid}")
     if public_url is not None and not is_server_url(public_url):

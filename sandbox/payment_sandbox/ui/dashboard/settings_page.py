@@ -133,7 +133,10 @@ def post_snapshot(call: Call, project_id: str) -> Response:
 def post_project_reset(call: Call, project_id: str) -> Response:
     """Reset the project to its initial state."""
     project = enter(call, project_id)
-    project.reset()
+    try:
+        call.site.registry.reset(project)
+    except Invalid as invalid:
+        return _settings_page(call, project, invalid.violations)
     return redirect(url(project, "orders/"))
 
 
