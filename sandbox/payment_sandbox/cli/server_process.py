@@ -77,13 +77,14 @@ def remove_ready(path: Path | None) -> None:
 
 @contextmanager
 def ready_file(path: Path | None, server: Server) -> Iterator[None]:
-    """Write the ready file, and remove it when the server stops, for whatever reason."""
+    """Write the ready file, and remove it if the server fails."""
     try:
         if path is not None:
             _write_ready(path, server)
         yield
-    finally:
+    except BaseException:
         remove_ready(path)
+        raise
 
 
 def _write_ready(path: Path, server: Server) -> None:

@@ -161,7 +161,6 @@ def find_project(call: Call) -> Project:
         if is_open(call):
             raise Unknown("there is no such project")
         raise SignInRequired
-    call.project = project
     return project
 
 
@@ -176,6 +175,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     project = find_project(call)
     if call.request.method == "POST":
         _refuse_wrong_form(call, project_id)
+    call.project = project  # from here on, the project's page shows what is refused
     call.real_at = project.services.real.wall_now()
     if catches_up:
         call.catch_up()
