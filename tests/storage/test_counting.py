@@ -16,7 +16,7 @@ from payment_sandbox.storage.rows import read_identity, resume_project
 from tests.storage.conftest import Backend, golden_project
 from tests.support.state_files import snapshot_of
 
-RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries")
+RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries", "answers")
 
 
 class CountingServices(Services):
