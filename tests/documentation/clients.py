@@ -1,20 +1,19 @@
 """The generated parts of the clients: each call of the control API as a method, from its declared command."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime
 from inspect import getdoc
 from pathlib import Path
-from types import GenericAlias
-from typing import Any, Final, Literal, get_args, get_origin, is_typeddict
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import payment_sandbox
 from payment_sandbox.forms import PeriodText
-from payment_sandbox.orders.order import Order
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.control import COMMANDS
-from payment_sandbox.web.control.declaring import CommandParameter, ControlCommand, Listed
+from payment_sandbox.web.control.declaring import Body, CommandParameter, ControlCommand, Listed
 
 PACKAGE: Final = Path(payment_sandbox.__file__).parent
 PYTHON_CLIENT: Final = PACKAGE / "client" / "control_commands.py"
@@ -24,12 +23,15 @@ PYTHON_HEAD: Final = f'''"""The calls of the control API, one method for each.
 {NOTE}
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.client.plain import without_none
+from payment_sandbox.client.plain import path_of, to_seconds, without_none
 from payment_sandbox.web.answers import records as answers
+
+Json = dict[str, Any]
 
 __tracebackhide__ = ends_at_caller
 
@@ -40,7 +42,7 @@ class ControlCommands:
     Every method raises ``SandboxError`` if the server refuses the call.
     """
 
-    def call(self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None) -> Any:
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Make any call; return the parsed body."""
         raise NotImplementedError
 '''
@@ -59,60 +61,75 @@ def python_client() -> str:
 
 
 def _python_method(made: ControlCommand) -> str:
-    required = [each for each in made.parameters if each.is_required]
-    optional = [each for each in made.parameters if not each.is_required]
-    parts = ["self", *(f"{each.name}: {_python_type(each)}" for each in required), *["*"][: len(optional)]]
-    parts += [f"{each.name}: {_python_type(each)} | None = None" for each in optional]
-    in_path = {each.name for each in made.parameters if each.is_in_path}
-    path = made.path.replace("<", "{").replace(">", "}")
-    sent = [each for each in made.parameters if not each.is_in_path]
-    values = ", ".join(f"{each.key}={each.name}" for each in sent)
-    if made.document is not None:
-        values = f"body={sent[0].name}"
-    elif sent:
-        values = f"{'query' if made.method == 'GET' else 'body'}=without_none({values})"
-    arguments = [f'"{made.method}"', f'{"f" if in_path else ""}"{path}"', *([values] if values else [])]
-    answer = f"self.call({', '.join(arguments)})" + (f'["{made.unwraps}"]' if made.unwraps else "")
-    about = "\n        ".join((getdoc(made.run) or "").splitlines())
+    shown = sorted(made.shown, key=lambda each: (not each.is_required, each.is_keyword))
+    parts = ["self"]
+    for each in shown:
+        parts += ["*"] if each.is_keyword and "*" not in parts else []
+        kind = _python_type(each)
+        parts.append(f"{each.name}: {kind}" if each.is_required else f"{each.name}: {kind} | None = None")
+    arguments = [repr(made.method), _python_path(made), *_python_values(made)]
+    answer = f"self.call({', '.join(arguments)})" + (f"[{made.unwraps!r}]" if made.unwraps else "")
     kind = _python_answer(made)
+    about = "\n        ".join((getdoc(made.run) or "").splitlines())
     return (
         f"    def {made.name}({', '.join(parts)}) -> {kind}:\n"
         f'        """{about}{chr(10) + "        " if chr(10) in about else ""}"""\n'
-        f"        return {answer}\n"
+        f"        answer: {kind} = {answer}\n"
+        "        return answer\n"
     )
 
 
+def _python_path(made: ControlCommand) -> str:
+    names = [each.name for each in made.parameters if each.is_in_path]
+    path = re.sub(r"<\w+>", "{}", made.path)
+    return f"path_of({', '.join([repr(path), *names])})" if names else repr(path)
+
+
+def _python_values(made: ControlCommand) -> list[str]:
+    sent = [each for each in made.shown if not each.is_in_path]
+    if made.document is not None:
+        return [f"body={sent[0].name}"]
+    values = ", ".join(
+        f"{each.key}={f'None if {each.name} is None else to_seconds({each.name})' if _is_seconds(each) else each.name}"
+        for each in sent
+    )
+    where = "query" if made.method == "GET" else "body"
+    return [f"{where}=without_none({values})"] if sent else []
+
+
+def _is_seconds(parameter: CommandParameter) -> bool:
+    return parameter.name.endswith("_seconds")
+
+
 def _python_type(parameter: CommandParameter) -> str:
+    if any(isinstance(note, Body) for note in parameter.notes):
+        return "Mapping[str, Any]"
     if get_origin(parameter.kind) is Literal:
         kind = f"Literal[{', '.join(map(repr, get_args(parameter.kind)))}]"
     elif parameter.kind is datetime:
         kind = "datetime | str"
-    elif isinstance(parameter.field(), PeriodText):
-        kind = "timedelta | str"
+    elif _is_seconds(parameter):
+        kind = "float | timedelta"
     else:
-        kind = "dict[str, Any]" if isinstance(parameter.kind, GenericAlias) else parameter.kind.__name__
+        is_period = not parameter.is_in_path and isinstance(parameter.field(), PeriodText)
+        kind = "timedelta | str" if is_period else parameter.kind.__name__
     return f"Annotated[{kind}, {parameter.about!r}]" if parameter.about else kind
 
 
 def _python_answer(made: ControlCommand) -> str:
-    answers = made.answers
-    if get_origin(answers) is Listed:
-        return f"list[{_record_name(get_args(answers)[0])}]"
-    if made.unwraps is not None:
-        hint = answers.__annotations__[made.unwraps]
-        return (
-            str(getattr(get_args(hint)[0], "__name__", get_args(hint)[0]))
-            if get_args(hint)
-            else hint.__name__
-        )
-    return _record_name(answers)
+    hint = made.answers
+    if made.unwraps is not None and get_origin(hint) is not Listed:
+        hint = get_type_hints(hint)[made.unwraps]
+    if get_origin(hint) in (list, Listed):
+        return f"list[{_record_name(get_args(hint)[0])}]"
+    return _record_name(hint)
 
 
 def _record_name(record: Any) -> str:
-    if record is Order or not is_typeddict(record):
-        return "answers.Json"
-    assert getattr(records, record.__name__) is record, f"{record.__name__} is not among the records"
-    return f"answers.{record.__name__}"
+    if record in (str, int, bool, float):
+        return str(record.__name__)
+    is_known = is_typeddict(record) and getattr(records, record.__name__, None) is record
+    return f"answers.{record.__name__}" if is_known else "Json"
 
 
 def generated_clients() -> Iterator[tuple[Path, str]]:

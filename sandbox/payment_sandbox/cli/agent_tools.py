@@ -18,6 +18,7 @@ from typing import Any, Final, ParamSpec
 from payment_sandbox.cli.remote.order_commands import overview_lines
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.client.plain import path_of
 from payment_sandbox.client.project_review import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
 from payment_sandbox.forms.base import did_you_mean, nearest_word
@@ -195,7 +196,7 @@ class SandboxTools:
         credit. details: more of the action as JSON, such as {"card": "challenge"}.
         """
         more = {**({"amount": amount} if amount else {}), **_read_object(details, "details")}
-        path = f"/control/orders/{self._order_id(order_id)}/act/"
+        path = path_of("/control/orders/{}/act/", self._order_id(order_id))
         order = self._client.call("POST", path, {"actor": actor, "action": action, **more})
         return self._describe_state(self._client.overview(order["id"]))
 
@@ -209,8 +210,7 @@ class SandboxTools:
         webhooks = self._client.webhooks(known)
         if not webhooks:
             raise ValueError(f"order {known} has no webhooks; start(webhook_url='...') sets their address")
-        path = f"/control/webhooks/{webhooks[-1]['id']}/redeliver/"
-        sent = self._client.call("POST", path, {"after": after} if after else {})
+        sent = self._client.redeliver(webhooks[-1]["id"], after=after or None)
         return (
             f"webhook {sent['status']} to {sent['url']}: {sent['state']}, attempts: {len(sent['attempts'])}"
         )
@@ -233,8 +233,8 @@ class SandboxTools:
         {"status": 503}}], "webhooks": [{"when": {"attempt": 1}, "then": {"answer": 503}}]}; {} removes all.
         """
         if document:
-            self._client.call("PUT", "/control/faults/", _read_object(document, "document"))
-        return select_part(json.dumps(self._client.call("GET", "/control/faults/")), 1, "faults()")
+            self._client.put_faults(_read_object(document, "document"))
+        return select_part(json.dumps(self._client.active_faults()), 1, "faults()")
 
     @name_next_step("advance(by='PT30M'), or advance(until='next') for the next event")
     def advance(self, by: str = "", until: str = "", part: int = 1) -> str:

@@ -1,17 +1,19 @@
-"""Routes that wait: long polls for conditions, event streams, and the listener's calls."""
+"""Calls that wait: for conditions, for events, and for the webhooks of a listener."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import partial
+from typing import Annotated, Any, Final, cast
 
 from flask import Response
-from marshmallow import validate
+from marshmallow import ValidationError, validate
+from marshmallow.exceptions import SCHEMA
 
-from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
+from payment_sandbox.forms import Form, Text, WebUrl, Whole, checks, read
 from payment_sandbox.forms.fields import Flag, Number
+from payment_sandbox.kernel.descriptions import Key
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.move_clock import catch_up
-from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, DURATION_MS_MAX, Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import OfferedAttempt
@@ -21,14 +23,16 @@ from payment_sandbox.web.auth import refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.control_face import BODY_ERRORS, read_query
-from payment_sandbox.web.control.control_forms import EventsQuery, WaitQuery
+from payment_sandbox.web.control.declaring import OfStatus, command
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.event_stream import EventStream, last_event_number
+from payment_sandbox.web.event_stream import NUMBER_DIGITS_MAX, EventStream, last_event_number
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, route
 
-TIMEOUT_SECONDS_DEFAULT: Final = 10.0
-TIMEOUT_SECONDS_MAX: Final = 60.0
+TIMEOUT_SECONDS: Final = 10.0
+WaitSeconds = partial(
+    Number, validate=validate.Range(0, 60, error="must be at least 0 and at most 60 seconds")
+)
 
 watching = FactsBlueprint("watching", __name__, url_prefix="/control")
 WATCHING: Final = Face(
@@ -42,66 +46,59 @@ WATCHING: Final = Face(
 )
 
 
-@route(
-    watching,
-    "GET",
-    "/wait/",
-    answers=records.WaitResult,
-    query=WaitQuery,
-    errors=(400, 401, 404, 408),
-    waits=True,
-)
-def get_wait(call: Call) -> Response:
+@checks(although_invalid=False)
+def require_condition(form: Form, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
+    """Require a condition, and a status with each order."""
+    if sent.keys() - form.load_fields.keys():
+        return  # each unknown key is refused with the nearest known one
+    problems: dict[str, Any] = {}
+    if ("order_id" in data) != ("status" in data):
+        problems["status"] = ["must be given together with order_id"]
+    if not (data.get("idle") or "webhook" in data or data.keys() >= {"order_id", "status"}):
+        problems[SCHEMA] = ["must contain a condition: order_id with status, webhook, or idle"]
+    if problems:
+        raise ValidationError(problems)
+
+
+@command(watching, "GET", "/wait/", check=require_condition, errors=(404, 408), waits=True)
+def wait(
+    project: Project,
+    *,
+    order_id: Annotated[str, "The id of the order to wait for; requires status."] | None = None,
+    status: Annotated[OfStatus, "The status to wait for."] | None = None,
+    webhook: Annotated[str, "The id of an order; wait for an answer to one of its webhooks."] | None = None,
+    idle: Annotated[bool, "Wait until nothing is due and no webhook is in flight."] = False,
+    timeout_seconds: Annotated[
+        float, WaitSeconds, Key("timeout"), "The timeout, in real seconds; 10 by default, 60 at most."
+    ] = TIMEOUT_SECONDS,
+) -> records.WaitResult:
     """Wait until all given conditions hold (CTL-26)."""
-    query = call.request.args.to_dict()
-    timeout_seconds = float(query.get("timeout", TIMEOUT_SECONDS_DEFAULT))
-    conditions = _conditions(query)
-    _refuse_invalid_wait(query, conditions, timeout_seconds)
-    catch_up(call.project)
-    return json_answer(waiting.wait(call.project, conditions, timeout_seconds))
+    conditions = []
+    if order_id is not None and status is not None:
+        conditions.append(waiting.await_status(order_id, status))
+    if webhook is not None:
+        conditions.append(waiting.await_webhook_answer(webhook))
+    if idle:
+        conditions.append(waiting.await_idle())
+    catch_up(project)
+    return cast(records.WaitResult, waiting.wait(project, conditions, timeout_seconds))
 
 
-def _refuse_invalid_wait(
-    query: Mapping[str, str], conditions: list[waiting.Condition], timeout_seconds: float
-) -> None:
-    violations = (
-        []
-        if conditions
-        else [Violation("", "must contain a condition: order_id with status, webhook, or idle")]
-    )
-    if ("order_id" in query) != ("status" in query):
-        violations.append(Violation("status", "must be given together with order_id"))
-    if timeout_seconds > TIMEOUT_SECONDS_MAX:
-        violations.append(Violation("timeout", "must be at most 60 seconds"))
-    if violations:
-        raise Invalid(violations)
-
-
-@route(
-    watching,
-    "GET",
-    "/events/",
-    media_type="text/event-stream",
-    query=EventsQuery,
-    errors=(400, 401),
-    streams=True,
-)
-def get_events(call: Call) -> Response:
+@command(watching, "GET", "/events/", answers=None, media_type="text/event-stream", streams=True)
+def events(
+    call: Call,
+    *,
+    after: Annotated[
+        int,
+        partial(Whole, low=0, high=10**NUMBER_DIGITS_MAX - 1),
+        "Also stream the events after this number, as with the header Last-Event-ID.",
+    ]
+    | None = None,
+) -> Any:
     """Stream all events of the project, as server-sent events (CTL-27)."""
     call.project.storage.watch(call.project)
     stream = call.stream = EventStream(call.project.events, last_event_number(call.request))
     return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
-    conditions = []
-    if "order_id" in query and "status" in query:
-        conditions.append(waiting.await_status(query["order_id"], query["status"]))
-    if "webhook" in query:
-        conditions.append(waiting.await_webhook_answer(query["webhook"]))
-    if "idle" in query:
-        conditions.append(waiting.await_idle())
-    return conditions
 
 
 LISTEN_SECONDS_DEFAULT: Final = 20.0
