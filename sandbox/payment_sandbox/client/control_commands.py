@@ -166,7 +166,7 @@ class ControlCommands:
             Literal[
                 "visit", "pay", "cancel", "fail", "choose", "credit", "approve", "decline", "error", "settle"
             ],
-            "The action, one of the actor's.",
+            "The action, by actor: customer: visit, pay, cancel, fail, choose; bank: credit; screening: approve, decline, error; processor: settle, fail.",
         ],
         *,
         payment_method: Annotated[str, "For choose: the payment method."] | None = None,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from marshmallow import ValidationError
 
