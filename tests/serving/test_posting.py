@@ -13,11 +13,11 @@ from payment_sandbox.serving.posting import Posting
 def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library's error after the timeout is reported as a missing response."""
 
-    def time_out(request: WebhookRequest, on_answer: Callable[[int], None]) -> ReceiverAnswer:
+    def time_out(request: WebhookRequest, on_answer: Callable[[int], None], seconds: float) -> ReceiverAnswer:
         raise OSError("read timeout=5.0")
 
     readings = chain([0.0, TIMEOUT_SECONDS], repeat(0.0))
     monkeypatch.setattr(posting, "monotonic_seconds", readings.__next__)
-    delivery = Posting(WebhookRequest("http://127.0.0.1/", {}, b""), time_out)
+    delivery = Posting(WebhookRequest("http://127.0.0.1/", {}, b""), time_out, TIMEOUT_SECONDS)
     delivery.run()
     assert delivery.wait().error == "no answer within 5 seconds"

@@ -88,7 +88,6 @@ class Edit:
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
-        self.needs_carrier = False  # whether the applied edit has queued a webhook that nobody carries
         self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
         self._records: list[Record] = []  # actions, due events and choices
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
@@ -364,7 +363,7 @@ class Edit:
         epoch = self.epoch
         if not epoch.store.is_shared:
             for queued in self.to_send:
-                self.needs_carrier |= epoch.outbox.put(queued, self.caller.held)
+                epoch.outbox.put(queued, self.caller.held)
 
     @property
     def is_creating(self) -> bool:

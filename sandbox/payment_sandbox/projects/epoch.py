@@ -98,7 +98,7 @@ class Epoch:
         self.store = store
         self.timeline: Timeline[Command] = Timeline(state.clock.anchor)
         self.ids = Ids(state.base_settings.seed, series=number)
-        self.outbox = Outbox(events)
+        self.outbox = Outbox()
         self.journal = Journal(events, is_stored=store.is_durable)
         store.share(self.journal)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from marshmallow import ValidationError
+from marshmallow import ValidationError, validate
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import (
@@ -22,10 +22,11 @@ from payment_sandbox.forms import (
     checks,
     read,
 )
-from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.fields import Anything, Number
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, refusal_classes
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 
 ERROR_TYPES: Final = (
     "BadRequest",
@@ -68,6 +69,8 @@ LIVE_MODE: Final = "live"
 TEST_MODE: Final = "test"
 AFTER_RESPONSE: Final = "after_response"
 BEFORE_RESPONSE: Final = "before_response"
+TIMEOUT_RANGE: Final = (0.1, 60.0)
+"""The bounds of ``webhook_timeout``, in seconds."""
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
 
 
@@ -119,6 +122,10 @@ class SettingsForm(Form):
     unknown_locale = Choice(
         ("reject", "ignore"),
         about="How a customer.locale that is not allowed is handled; ignore treats it as absent.",
+    )
+    webhook_timeout = Number(
+        validate=validate.Range(*TIMEOUT_RANGE, error="must be between {min} and {max}"),
+        about="The real seconds that a webhook waits for the shop's answer; 5 by default.",
     )
     webhook_timing = Choice(
         (AFTER_RESPONSE, BEFORE_RESPONSE), about="Whether webhooks are sent after the response or before it."
@@ -189,6 +196,7 @@ class Settings:
     unknown_fields: str = "drop"
     unknown_locale: str = "reject"
     webhook_timing: str = "after_response"
+    webhook_timeout: float = TIMEOUT_SECONDS
     seed: int = 0
     newer_settings: Mapping[str, Any] = field(
         default_factory=dict

@@ -2,7 +2,7 @@
 
 import atexit
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,7 @@ class MarkerOptions(NamedTuple):
     settings: dict[str, Any]
     scenario: Any  # None means the scenario of the class
     urls: list[tuple[str, str | None]]
+    report: Callable[[str], None] | None = None
 
 
 class PaymentSandboxMixin(Base):
@@ -97,6 +98,8 @@ class PaymentSandboxMixin(Base):
     def _set_up(self, project: PaymentSandbox) -> None:
         """Apply the scenario and interceptions from the class and from pytest's markers and options."""
         options = self._marker_options
+        if options is not None and options.report is not None:
+            project.server.report = options.report
         scenario = self.payment_scenario
         if options is not None and options.scenario is not None:
             scenario = options.scenario

@@ -1,20 +1,21 @@
-"""Delivery by listeners: the ``listen`` command forwards webhooks to a shop that the server cannot reach."""
+"""A listener as a receiver: the command ``listen`` polls for webhooks, and posts them to its shop."""
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from datetime import datetime
 from itertools import count
 from threading import Condition, Event
 from typing import Final, NamedTuple
 
-from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, WebhookRequest
+from payment_sandbox.delivery.receivers import Outcome, PreparedAttempt
+from payment_sandbox.orders.webhooks import Reply, no_answer_within
 from payment_sandbox.projects.locks import RELAY, ranked_lock
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.slots import Slot
 
-ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # longer than the shop's five seconds
+REPORT_SECONDS_MAX: Final = 2.0  # for the report of the shop's answer, after the time limit of the attempt
 RECORDED_SECONDS_MAX: Final = 5.0
-AWAY_SECONDS_MAX: Final = 10.0  # the longest pause between two calls by a listener
 REPLACED_MAX: Final = 100  # replaced listeners to remember
 
 _manual_numbers = count(1)
@@ -32,31 +33,14 @@ class AttemptLabel(NamedTuple):
         return f"{self.webhook}/{self.number}/{self.copy}{f'/{self.by_hand}' if self.by_hand else ''}"
 
 
-def create_label(webhook: str, number: int, *, by_hand: bool) -> AttemptLabel:
-    """Create the label of an attempt."""
-    return AttemptLabel(webhook, number, by_hand=next(_manual_numbers) if by_hand else 0)
-
-
-class OfferedOrder(NamedTuple):
-    """The order that a webhook is about, and the status that the webhook reports."""
-
-    order_id: str
-    status: str
-
-
 class OfferedAttempt:
-    """An attempt offered to a listener, until its answer is recorded."""
+    """A copy of an attempt that is offered to a listener, until its answer is recorded."""
 
-    def __init__(
-        self, label: AttemptLabel, order: OfferedOrder, request: WebhookRequest, at: datetime
-    ) -> None:
+    def __init__(self, label: AttemptLabel, attempt: PreparedAttempt) -> None:
         self.label = label
-        self.order = order
-        self.request = request
-        self.at = at
+        self.attempt = attempt
         self._answer: Future[Reply] = Future()
-        self._ended = Event()
-        self._is_recorded = False
+        self.recorded = Event()
 
     def set_answer(self, reply: Reply) -> None:
         """Set the shop's answer."""
@@ -68,59 +52,66 @@ class OfferedAttempt:
         self._answer.cancel()
 
     def wait(self) -> Reply | None:
-        """Wait for the shop's answer; return None if the listener does not report an answer in time."""
+        """Wait for the shop's answer; return None if the project was reset."""
+        seconds = self.attempt.timeout_seconds
         try:
-            return self._answer.result(ANSWER_SECONDS_MAX)
-        except (FutureTimeout, CancelledError):
+            return self._answer.result(seconds + REPORT_SECONDS_MAX)
+        except FutureTimeout:
+            return Reply(seconds * 1000, error=f"{no_answer_within(seconds)} from the listener")
+        except CancelledError:
             return None
 
-    def end(self, *, is_recorded: bool) -> None:
-        """Inform the waiting listener whether the answer is recorded; only the first call counts."""
-        if not self._ended.is_set():
-            self._is_recorded = is_recorded
-            self._ended.set()
 
-    def wait_until_recorded(self) -> bool:
-        """Wait until the answer is recorded; return False on failure, in which case the webhook is resent."""
-        return self._ended.wait(RECORDED_SECONDS_MAX) and self._is_recorded
-
-
-class Relay:
-    """A relay of webhooks to a project's listener; without a listener, webhooks await one in the outbox.
+class Listener:
+    """The listener of a project, which has at most one; a new listener replaces the previous one.
 
     Every call by a listener ends the listener's earlier calls, whose connections may be dead, and repeats the
-    offers of unanswered attempts. A new listener replaces the previous one.
+    offers of unanswered attempts.
     """
 
-    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
-        self._monotonic_seconds = monotonic_seconds
+    def __init__(self) -> None:
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
         self._offered: dict[str, OfferedAttempt] = {}  # unanswered attempts by label
         self._new_offers: list[OfferedAttempt] = []
         self._newest_call = 0
         self._waiting_calls = 0
-        self._open_until_seconds = 0.0
-        self._listener: str | None = None
+        self.is_connected = False
+        """Whether a listener has called, has not left, and has taken the last attempt in time."""
+        self._name: str | None = None
         self._replaced: dict[str, None] = {}  # listeners, oldest first
 
-    # For the courier
+    # As a receiver
 
-    def is_connected(self, *, is_doubtful: bool = False) -> bool:
-        """Whether a listener waits for webhooks, or has called a moment ago and is not ``is_doubtful``."""
-        with self._changed:
-            if is_doubtful:
-                self._open_until_seconds = 0.0  # the listener has probably disconnected
-            return self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
+    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+        """Offer all copies, and wait for the shop's answers; an empty list if no listener takes them."""
+        by_hand = next(_manual_numbers) if attempt.queued.forced else 0
+        number = attempt.delivery.next_number
+        offers = [
+            OfferedAttempt(AttemptLabel(attempt.webhook, number, copy, by_hand), attempt)
+            for copy in range(1, attempt.copies + 1)
+        ]
+        try:
+            if not self._offer(offers, attempt.timeout_seconds):
+                return []
+            replies = [(offer, offer.wait()) for offer in offers]
+        finally:
+            self._withdraw(offers)
+        answered = [(offer, reply) for offer, reply in replies if reply is not None]
+        return [Outcome(reply, attempt.real_at, offer.recorded.set) for offer, reply in answered]
 
-    def offer(self, offers: list[OfferedAttempt]) -> None:
-        """Offer attempts to the listener."""
+    def _offer(self, offers: list[OfferedAttempt], seconds: float) -> bool:
+        """Offer attempts; a listener that does not take them in time counts as disconnected."""
         with self._changed:
             self._offered.update((str(offer.label), offer) for offer in offers)
             self._new_offers += offers
             self._changed.notify_all()
+            is_taken = self._changed.wait_for(
+                lambda: offers[0] not in self._new_offers or not self.is_connected, seconds
+            )
+            self.is_connected = self.is_connected and is_taken
+            return offers[0] not in self._new_offers
 
-    def withdraw(self, offers: list[OfferedAttempt]) -> None:
-        """Withdraw offered attempts."""
+    def _withdraw(self, offers: list[OfferedAttempt]) -> None:
         with self._changed:
             for offer in offers:
                 self._offered.pop(str(offer.label), None)
@@ -149,38 +140,36 @@ class Relay:
         with self._changed:
             self._changed.notify_all()
 
-    # For the listener
+    # For the listener's calls
 
-    def connect(self, listener: str) -> bool:
+    def connect(self, name: str) -> bool:
         """Register a listener before it calls ``take``; return False if it has left, or was replaced."""
         with self._changed:
-            if listener in self._replaced:
+            if name in self._replaced:
                 return False
-            if self._listener is not None and self._listener != listener:
-                self._refuse(self._listener)
-            self._listener = listener
+            if self._name is not None and self._name != name:
+                self._refuse(self._name)
+            self._name, self.is_connected = name, True
             self._new_offers = list(self._offered.values())
-            self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         return True
 
-    def disconnect(self, listener: str) -> None:
+    def disconnect(self, name: str) -> None:
         """Unregister a listener; its waiting and late calls become no-ops."""
         with self._changed:
-            if listener:
-                self._refuse(listener)
-            if listener == self._listener:
-                self._listener = None
+            if name:
+                self._refuse(name)
+            if name == self._name:
+                self._name, self.is_connected = None, False
                 self._newest_call += 1
-                self._open_until_seconds = 0.0
                 self._changed.notify_all()
 
-    def is_disconnected(self, listener: str) -> bool:
+    def is_disconnected(self, name: str) -> bool:
         """Whether a listener has disconnected, or was replaced."""
         with self._changed:
-            return listener in self._replaced
+            return name in self._replaced
 
-    def _refuse(self, listener: str) -> None:
-        self._replaced[listener] = None
+    def _refuse(self, name: str) -> None:
+        self._replaced[name] = None
         while len(self._replaced) > REPLACED_MAX:
             del self._replaced[next(iter(self._replaced))]
 
@@ -199,8 +188,8 @@ class Relay:
                 self._waiting_calls -= 1
             if call < self._newest_call:
                 return []
-            self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
             taken, self._new_offers = self._new_offers, []
+            self._changed.notify_all()
             return taken
 
     def answer(self, label: str, reply: Reply) -> bool:
@@ -209,8 +198,15 @@ class Relay:
             offer = self._offered.pop(label, None)
             if offer in self._new_offers:
                 self._new_offers.remove(offer)
-            self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         if offer is None:
             return False
         offer.set_answer(reply)
-        return offer.wait_until_recorded()
+        return offer.recorded.wait(RECORDED_SECONDS_MAX)
+
+
+_LISTENER: Final = Slot(Listener)
+
+
+def listener_of(project: Project) -> Listener:
+    """Return the listener of a project."""
+    return project.slots.of(_LISTENER)
