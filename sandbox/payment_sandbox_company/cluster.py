@@ -8,8 +8,8 @@ query finds orphaned projects: with a due agenda entry, or with a courier that h
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from secrets import token_hex
 from threading import Condition, Thread, current_thread
 from typing import Final
@@ -17,10 +17,10 @@ from typing import Final
 from payment_sandbox.delivery.listener import listener_of
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import run_due
-from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, UnstoredEntry
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.listing import ProjectEntry
 from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
 from payment_sandbox.projects.settings import Settings
@@ -28,8 +28,8 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.connection import log_once
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
-from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
-from payment_sandbox.storage.rows import StoredProject, read_identity, resume_project
+from payment_sandbox.storage.codec import DamagedProject, NotStored, StateRefused, reading
+from payment_sandbox.storage.rows import list_stored
 from payment_sandbox.version import __version__
 from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.postgresql import Database
@@ -75,12 +75,19 @@ class ClusterRegistry(Registry):
 
     def is_known(self, api_key: str) -> bool:
         """Return whether a current or deleted project has this API key."""
-        key_digest = digest(api_key)
-        return self.database.identity(key_digest) is not None or self.database.was_deleted(key_digest)
+        return self.database.is_known(digest(api_key))
 
     def all(self) -> list[Project]:
-        """Return all projects without their records, oldest first."""
-        return list(map(self._copy, self.database.projects_without_records()))
+        """Return all projects that can be read, oldest first; this loads them."""
+        projects: list[Project] = []
+        for columns in self.database.projects():
+            with reporting_damage():
+                projects += filter(None, [self.find_by_id(columns.id)])
+        return projects
+
+    def listed(self) -> list[ProjectEntry]:
+        """List all projects, oldest first, including those that cannot be read."""
+        return [list_stored(columns, self.services.real) for columns in self.database.projects()]
 
     def count(self) -> int:
         """Return the number of projects."""
@@ -140,7 +147,7 @@ class ClusterRegistry(Registry):
         """Load a project into memory.
 
         Raises:
-            NotStored: the stored state is damaged.
+            DamagedProject: the stored state cannot be read.
         """
         storage = self.database.storage(identity, self.services.real)
         project = Project(identity, Settings(), self.services, storage)
@@ -148,9 +155,6 @@ class ClusterRegistry(Registry):
             storage.follow(project)
         except ProjectReset:
             return None
-        except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            problem = f"its state is damaged: {join_problems(error)}"
-            raise NotStored(f"project {identity.project_id}", problem, is_full=False) from error
         with self._lock:
             known = self._by_id.get(identity.project_id)
             if known is not None:  # another thread has loaded it in the meantime
@@ -167,11 +171,14 @@ class ClusterRegistry(Registry):
         self.drop(project)
         project.end()
 
-    def _copy(self, stored: StoredProject) -> Project:
-        identity = read_identity(stored.identity)
-        return resume_project(
-            identity, stored, self.services, self.database.storage(identity, self.services.real)
-        )
+
+@contextmanager
+def reporting_damage() -> Iterator[None]:
+    """Report a damaged project once, so that its failure concerns no other project."""
+    try:
+        yield
+    except DamagedProject as damaged:
+        log_once(damaged.report)
 
 
 def storage_of(project: Project) -> SharedStorage:
@@ -313,7 +320,8 @@ class Cluster:
             return
         heads = self._database.heads(list(followed))
         for project_id, project in followed.items():
-            self._refresh_project(project, heads.get(project_id))
+            with reporting_damage():
+                self._refresh_project(project, heads.get(project_id))
         watched = {each.project_id: each for each in followed.values() if each.events.watchers}
         if watched:
             self._relay_events(watched)
@@ -346,16 +354,18 @@ class Cluster:
         if self.is_draining:
             return
         for project_id in self._database.claim_orphans(ADOPTIONS_MAX):
-            project = self.registry.find_local(project_id) or self.registry.find_by_id(project_id)
-            if project is not None and self.registry.follow(project, takes_over=True):
-                run_due(project)
+            with reporting_damage(), suppress(ProjectReset), reading(project_id):
+                project = self.registry.find_local(project_id) or self.registry.find_by_id(project_id)
+                if project is not None and self.registry.follow(project, takes_over=True):
+                    run_due(project)
 
     def _renew(self) -> None:
         self.registry.record_use()
         claimed = [each for each in self.registry.loaded_projects() if is_claimed(each)]
         for project in claimed:
-            if storage_of(project).is_hold_stale:
-                self.registry.follow(project, takes_over=True)
+            with reporting_damage():
+                if storage_of(project).is_hold_stale:
+                    self.registry.follow(project, takes_over=True)
         if claimed:
             self._database.renew([project.project_id for project in claimed])
         watched = [each.project_id for each in self.registry.loaded_projects() if each.events.watchers]

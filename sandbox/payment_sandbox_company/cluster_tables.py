@@ -12,7 +12,7 @@ from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.dialects import JOURNAL_COLUMNS, POSTGRESQL, SELECT_JOURNAL, translate
 from payment_sandbox.storage.journal_rows import RECORDS_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
-from payment_sandbox_company.replicas import CLAIM_SECONDS, Replica
+from payment_sandbox_company.replicas import CLAIM_SECONDS
 
 REQUEST_RETENTION: Final = "1 hour"
 READ_OVERLAP: Final = "10 seconds"  # longer than the statement timeout
@@ -24,9 +24,12 @@ def encode_rows(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
     return json.dumps([dict(zip(names, row, strict=True)) for row in rows])
 
 
+NUMBERS: Final = ("epoch", "number")
+
+
 def rows_table(*names: str) -> str:
     """Return SQL for the parameter ``rows`` as a table ``new`` with the column ``place`` for the order."""
-    columns = ", ".join(f"{name} {'bigint' if name == 'number' else 'text'}" for name in names)
+    columns = ", ".join(f"{name} {'bigint' if name in NUMBERS else 'text'}" for name in names)
     return f"""
         ROWS FROM (json_to_recordset(%(rows)s::json) AS ({columns}))
         WITH ORDINALITY AS new ({", ".join(names)}, place)
@@ -39,13 +42,17 @@ UPDATE_PROJECTS: Final = """
         SELECT id FROM sandbox_project WHERE {} FOR UPDATE SKIP LOCKED)
 """
 """Updates projects, except projects with locked rows."""
+HISTORY_NAMES: Final = ("project", "epoch", *JournalRow._fields)
 INSERT_HISTORY: Final = f"""
+    WITH current AS (
+        SELECT id, epoch_version FROM sandbox_project WHERE id = ANY(%(ids)s) ORDER BY id FOR KEY SHARE
+    )
     INSERT INTO sandbox_history (project, kind, number, server, body)
     SELECT new.project, new.kind, new.number, %(me)s, new.body
-    FROM {rows_table("project", *JournalRow._fields)}
-    WHERE EXISTS (SELECT FROM sandbox_project p WHERE p.id = new.project)
+    FROM {rows_table(*HISTORY_NAMES)} JOIN current ON id = new.project AND epoch_version = new.epoch
     ON CONFLICT (project, number) DO NOTHING
 """
+"""Inserts records of current epochs; the locks keep resets from ending an epoch in the meantime."""
 
 
 class PeerServer(NamedTuple):
@@ -73,16 +80,17 @@ class ClusterTables(Connections):
         prepare: "Callable[[Connection[Any]], None]",
     ) -> None:
         super().__init__(address, monotonic_seconds, prepare)
-        self.unflushed: dict[str, tuple[Journal, Replica]] = {}
+        self.unflushed: dict[Any, Journal] = {}
 
     # Journals
 
-    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
-        """Write journal records for several projects."""
+    def write_history(self, rows: Sequence[tuple[str, int, JournalRow]]) -> None:
+        """Write journal records, each with its project and epoch; past epochs have no journal any more."""
         if not rows:
             return
-        values_by_row = [(project_id, *row) for project_id, row in rows]
-        values = {"me": self.server_id, "rows": encode_rows(values_by_row, ("project", *JournalRow._fields))}
+        flat = [(project_id, epoch, *row) for project_id, epoch, row in rows]
+        ids = list({project_id for project_id, *_ in rows})
+        values = {"me": self.server_id, "ids": ids, "rows": encode_rows(flat, HISTORY_NAMES)}
         self.rows(INSERT_HISTORY, values)
 
     def purge_history(self, project_id: str) -> None:

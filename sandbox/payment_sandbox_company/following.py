@@ -9,7 +9,7 @@ from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import read_stored_settings
 from payment_sandbox.projects.store import Configuration
-from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
+from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode, reading
 from payment_sandbox.storage.rows import (
     AGENDA,
     ANSWER,
@@ -22,22 +22,31 @@ from payment_sandbox.storage.rows import (
     read_record,
 )
 from payment_sandbox.storage.snapshot import chosen_state, resume, set_counters
-from payment_sandbox_company.replicas import JOB, Anchor, Head, Replica, read_job
+from payment_sandbox_company.replicas import JOB, LOST_VERSION, Anchor, Head, Replica, read_job
 
 
 def catch_up(project: Project, replica: Replica, head: Head, changes: Any) -> None:
-    """Refresh a project in memory from its row; ``changes`` reads the changes since a version."""
+    """Refresh a project in memory from its row; ``changes`` reads the changes since a version.
+
+    Raises:
+        DamagedProject: the row or a record cannot be read.
+    """
     replica.update_claims(head)
     if head.version == replica.version:
         replica.last = head.last
         return
-    counters = _decode_counters(head) if head.counters is not None else None
-    is_followed = replica.version > 0 and head.complete_from <= replica.version < head.version
-    if not is_followed or counters is None or counters.epoch != project.epoch.number:
+    with reading(project.project_id):
+        _read_newer_version(project, replica, head, changes)
+
+
+def _read_newer_version(project: Project, replica: Replica, head: Head, changes: Any) -> None:
+    is_same_epoch = head.epoch_version == replica.epoch_version and head.counters is not None
+    is_complete = replica.version > 0 and head.complete_from <= replica.version < head.version
+    if not (is_same_epoch and is_complete):
         read = changes(0)
         _reload(project, replica, read.head, read.rows)
         return
-    read = changes(replica.version)
+    counters, read = _decode_counters(head), changes(replica.version)
     epoch, is_chosen = project.epoch, head.chosen != replica.chosen
     state = _chosen_state(head, epoch.state.clock) if is_chosen else epoch.state
     _apply_records(project, replica, read.rows, state.chosen if is_chosen else None)
@@ -52,14 +61,17 @@ def _chosen_state(head: Head, clock: Clock) -> State:
 
 def _reload(project: Project, replica: Replica, head: Head, rows: Sequence[Row]) -> None:
     """Reload a whole epoch."""
+    is_first = not replica.version
+    if not is_first:
+        replica.version = LOST_VERSION  # until the reload has succeeded
     replica.jobs.clear()
     replica.queued.clear()
+    replica.epoch_version = head.epoch_version
     for kind, item_id, body in rows:
         if kind == JOB:
             _apply_job(replica, int(item_id), body)
     records = [(kind, body) for kind, _, body in rows if kind != JOB and body is not None]
     stored = StoredProject.read("{}", head.chosen or "{}", head.counters or "{}", records)
-    is_first = not replica.version
     counters = _decode_counters(head)
     resume(project, {"format": FORMAT, **stored.state}, counters.real_at)
     replica.anchor = _create_anchor(project.epoch.state.clock, counters)

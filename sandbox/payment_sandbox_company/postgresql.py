@@ -19,7 +19,7 @@ from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
-from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.codec import DamagedProject, NotStored, reading
 from payment_sandbox.storage.dialects import (
     CLEAR_PROJECT,
     POSTGRESQL,
@@ -30,8 +30,8 @@ from payment_sandbox.storage.dialects import (
     translate,
 )
 from payment_sandbox.storage.rows import (
+    ProjectColumns,
     Row,
-    StoredProject,
     encode_id_generator,
     encode_identity,
     read_id_generator,
@@ -66,7 +66,7 @@ HEAD_COLUMNS: Final = """
     version, last, complete_from,
     CASE WHEN courier_until > clock_timestamp() THEN courier END,
     CASE WHEN clock_until > clock_timestamp() THEN clock_holder END,
-    coalesce(watched_until > clock_timestamp(), false)
+    coalesce(watched_until > clock_timestamp(), false), epoch_version
 """
 NEWER_COLUMNS: Final = """
     CASE WHEN version <> %(known)s THEN chosen END, CASE WHEN version <> %(known)s THEN counters END
@@ -100,6 +100,7 @@ WRITE_CLAIMS: Final = f"UPDATE sandbox_project SET {CLAIM_ASSIGNMENTS} WHERE id 
 WRITE_CHANGES: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
+            epoch_version = CASE WHEN %(replaces_all)s THEN version + 1 ELSE epoch_version END,
             {translate(POSTGRESQL, UPDATED_COLUMNS)}, unused_seconds_max = %(unused_seconds_max)s,
             {CLAIM_ASSIGNMENTS}
         WHERE id = %(id)s AND version = %(version)s AND NOT EXISTS (
@@ -328,18 +329,29 @@ class Database(ClusterTables):
     # The registry
 
     def identity(self, name: str) -> Identity | None:
-        """Return the identity of the project with this id or key digest."""
-        query = "SELECT identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
-        identities = (read_identity(json.loads(body)) for (body,) in self.rows(query, {"name": name}))
-        return next(identities, None)
+        """Return the identity of the project with this id or key digest.
 
-    def projects_without_records(self) -> list[StoredProject]:
+        Raises:
+            DamagedProject: the identity cannot be read.
+        """
+        query = "SELECT id, identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
+        for project_id, body in self.rows(query, {"name": name}):
+            with reading(project_id):
+                return read_identity(json.loads(body))
+        return None
+
+    def is_known(self, key_digest: str) -> bool:
+        """Return whether a current or deleted project has this key."""
+        query = """
+            SELECT FROM sandbox_project WHERE key_digest = %(digest)s
+            UNION ALL SELECT FROM sandbox_deleted_key WHERE digest = %(digest)s
+        """
+        return bool(self.rows(query, {"digest": key_digest}))
+
+    def projects(self) -> list[ProjectColumns]:
         """Return all projects without their records, oldest first."""
-        query = translate(POSTGRESQL, f"SELECT {PROJECTS_QUERY} position")
-        return [
-            StoredProject.read(identity, chosen, counters, ())
-            for identity, chosen, counters in self.rows(query)
-        ]
+        query = translate(POSTGRESQL, f"SELECT id, {PROJECTS_QUERY} position")
+        return [ProjectColumns(*row) for row in self.rows(query)]
 
     def count(self) -> int:
         """Return the number of projects."""
@@ -386,7 +398,7 @@ class Database(ClusterTables):
         with self.connection() as run, run.transaction():
             deleted = run.execute(query, {"seconds": unused_seconds, "spared": exempt_id}).fetchall()
             for _, key_digest, identity in deleted:
-                if read_identity(json.loads(identity)).has_fixed_key:
+                if _has_fixed_key(identity):
                     run.execute(ADD_DELETED_KEY, (key_digest,))
         return [project_id for project_id, _, _ in deleted]
 
@@ -410,6 +422,15 @@ class Database(ClusterTables):
         is_broken = error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))
         self.generation += is_broken  # the next connection may lead to another database
         return is_broken
+
+
+def _has_fixed_key(identity: str) -> bool:
+    """Return whether the user chose a project's key, as is assumed for a damaged project."""
+    try:
+        with reading(""):
+            return read_identity(json.loads(identity)).has_fixed_key
+    except DamagedProject:
+        return True
 
 
 COUNT_COMMITS: Final = """

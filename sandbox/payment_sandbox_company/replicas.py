@@ -38,6 +38,7 @@ class Head(NamedTuple):
     courier: str | None
     clock_holder: str | None
     is_watched: bool
+    epoch_version: int  # the version that began the epoch
     chosen: str | None = None  # this and the next field are None if memory has this version
     counters: str | None = None
 
@@ -100,8 +101,8 @@ class SharedDatabase(RowDatabase, Protocol):
 
     server_id: str
     real: RealTime
-    unflushed: "dict[str, tuple[Journal, Replica]]"
-    """The journals with new records or events, by project."""
+    unflushed: dict[Any, Journal]
+    """The journals with new records or events, by the store of their epoch."""
     generation: int
     """Incremented when a connection breaks, because the next one may reach a standby that lacks commits."""
 
@@ -120,6 +121,9 @@ class SharedDatabase(RowDatabase, Protocol):
 
     def add(self, row_changes: SharedChanges) -> int:
         """Add a project; return its version."""
+
+    def write_history(self, rows: Sequence[tuple[str, int, JournalRow]]) -> None:
+        """Write journal records, each with its project and epoch; past epochs have no journal any more."""
 
     def read_newer_history(
         self, project_id: str, since: datetime | None
@@ -152,6 +156,7 @@ class Replica:
     server_id: str
     version: int = 0  # 0: not in the database yet
     last: str = ""  # the commit of this version
+    epoch_version: int = 0  # the version that began the epoch
     chosen: str | None = None  # the last value read
     jobs: dict[int, QueuedDelivery] = field(default_factory=dict)  # oldest first
     queued: set[int] = field(default_factory=set)  # jobs in this server's outbox

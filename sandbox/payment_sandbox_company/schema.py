@@ -116,7 +116,8 @@ MIGRATIONS: Final = (
             "CREATE TABLE sandbox_deleted_key (digest text PRIMARY KEY)",
         ),
     ),
-    Migration(4, ()),  # answers to requests with a key become records, which older servers cannot read
+    # answers to requests with a key become records, which older servers cannot read
+    Migration(4, ("ALTER TABLE sandbox_project ADD COLUMN epoch_version bigint NOT NULL DEFAULT 0",)),
 )
 UNRELEASED_VERSIONS: Final = (1, 2)
 """Schema versions that were never released."""

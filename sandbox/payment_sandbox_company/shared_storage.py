@@ -8,7 +8,7 @@ servers. An advance claims the clock in the same way. Claims expire if they are 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -24,7 +24,7 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.store import ChangeSet, Counters, ServerSync, Storage
+from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow, ServerSync, Storage
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import journal_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
@@ -258,21 +258,22 @@ def flush_all(database: SharedDatabase) -> None:
         NotStored: writing failed; the next call retries.
     """
     unflushed = database.unflushed
-    histories, events = [], []
+    histories, rows, events = [], [], []
     while unflushed:
         try:
-            project_id, (journal, replica) = unflushed.popitem()
+            store, journal = unflushed.popitem()
         except KeyError:  # another thread has removed the last entry
             break
-        histories.append((project_id, (journal, replica), list(journal.take_unstored())))
-        events += [(project_id, *event) for event in _take_new_events(journal.events, replica)]
-    rows = [(project_id, journal_row(record)) for project_id, _, records in histories for record in records]
+        project_id, records = store.replica.project_id, list(journal.take_unstored())
+        histories.append((store, journal, records))
+        rows += [(project_id, store.epoch_version, journal_row(record)) for record in records]
+        events += [(project_id, *event) for event in _take_new_events(journal.events, store.replica)]
     try:
-        database.write_journal_rows(rows)
+        database.write_history(rows)
     except NotStored:
-        for project_id, (journal, replica), records in histories:
+        for store, journal, records in histories:
             journal.requeue(records)
-            unflushed.setdefault(project_id, (journal, replica))
+            unflushed.setdefault(store, journal)
         raise
     if events:
         with suppress(NotStored):  # if this fails, watchers miss these events
@@ -301,6 +302,7 @@ class SharedStore(RowStore):
     def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
         super().__init__(database, identity, database.real)
         self.replica = replica
+        self.epoch_version = replica.epoch_version
         self._read_at: datetime | None = None  # when the journal was last read
 
     @property
@@ -357,7 +359,11 @@ class SharedStore(RowStore):
 
     def _schedule_flush(self, journal: Journal) -> None:
         """Schedule the new journal records, and watched events, for publication to other servers."""
-        self.database.unflushed[self.replica.project_id] = journal, self.replica
+        self.database.unflushed[self] = journal
+
+    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
+        """Write records of the journal."""
+        self.database.write_history([(self.replica.project_id, self.epoch_version, row) for row in rows])
 
     def _read_newer_records(self) -> Iterator[Record]:
         project_id = self.identity.project_id
@@ -386,6 +392,7 @@ class SharedStore(RowStore):
     def _update_replica(self, change: ChangeSet, row_changes: SharedChanges) -> None:
         replica = self.replica
         if row_changes.replaces_all:
+            self.epoch_version = replica.epoch_version = replica.version
             replica.jobs.clear()
             replica.queued.clear()
         others = change.server_sync

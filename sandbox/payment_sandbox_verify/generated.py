@@ -7,7 +7,16 @@ from typing import Any, Final, NamedTuple
 from marshmallow import fields
 
 from payment_sandbox.forms import Choice, Form
-from payment_sandbox.forms.fields import Anything, Birthdate, DateTime, Flag, PeriodText, WebUrl, Whole
+from payment_sandbox.forms.fields import (
+    Anything,
+    AnyValue,
+    Birthdate,
+    DateTime,
+    Flag,
+    PeriodText,
+    WebUrl,
+    Whole,
+)
 from payment_sandbox.forms.order_fields import CustomerForm
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.web.answers.order_tables import OrderForm, OrderLineForm, UpdateForm
@@ -81,6 +90,7 @@ VALUES_BY_TYPE: Final[Sequence[tuple[Any, Sequence[Any]]]] = (
     (Birthdate, (*DATES, *OTHER_KINDS)),
     (DateTime, (*TIMES, *OTHER_KINDS)),
     (WebUrl, (*ADDRESSES, *OTHER_KINDS)),
+    (AnyValue, ("1011 AB", 5, 1.5, False, ["x"], {"a": 1}, None, ...)),
     (fields.String, (LONG_TEXT, "A-1 €", "x" * 300, "", *OTHER_KINDS)),
 )
 

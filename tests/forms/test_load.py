@@ -21,11 +21,11 @@ from payment_sandbox.forms import (
 )
 from payment_sandbox.forms.fields import (
     Anything,
+    AnyValue,
     Birthdate,
     DateTime,
     Flag,
     Number,
-    NumberOrText,
     PeriodText,
     WebUrl,
 )
@@ -43,7 +43,7 @@ SAMPLES: dict[type, st.SearchStrategy[Any]] = {
     DateTime: st.sampled_from(["2027-01-01T00:00:00Z", "2027-01-01"]),
     Birthdate: st.just("2000-02-29"),
     WebUrl: st.sampled_from(["https://shop.example/a?b=c", "http://localhost:1"]),
-    NumberOrText: st.one_of(st.integers(), st.text(max_size=3)),
+    AnyValue: st.one_of(st.integers(), st.text(max_size=3), st.none(), st.lists(st.booleans())),
     Text: st.one_of(st.sampled_from(["NL", "4242424242424242", "12/30"]), st.text(max_size=3)),
     Whole: st.integers(1, 2000),
     Cents: st.integers(1, 2000),

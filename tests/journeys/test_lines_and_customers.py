@@ -125,7 +125,6 @@ def test_both_documented_words_are_taken(sandbox: Sandbox, gender: str, address_
         ("locale", "fr", "locale"),
         ("locale", "en-gb", "locale"),
         ("email_address", [], "email_address"),
-        ("housenumber", 1.5, "housenumber"),
     ],
 )
 def test_a_wrong_customer_field_is_named(sandbox: Sandbox, field: str, value: Any, path: str) -> None:

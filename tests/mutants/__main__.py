@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from payment_sandbox.fidelity.ledger import MUTANTS_FILE, Rule, rules
+from payment_sandbox.fidelity.ledger import MUTANTS_FILE, Assumption, Rule, assumptions, rules
 from payment_sandbox.serving.realtime import monotonic_seconds
 from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, mutants
 from tests.support.changed_package import copy_checkout
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{without_mutant} rules have a reason instead of a mutant."
     )
     print(
-        f"{len(rules()) - len(known)} rules have no mutant; {sum(e.is_untried for e in known.values())} are untried."
+        f"{len({rule['id'] for rule in rules()} - known.keys())} rules have no mutant; {sum(e.is_untried for e in known.values())} are untried."
     )
     return 1 if survivors else 0
 
@@ -127,7 +127,7 @@ def sample(selected: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
 
 def judge_all(selected: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
     """Judge mutants, and yield and print the verdict on each in order."""
-    proofs = {rule["id"]: _killer_first(rule) for rule in rules()}
+    proofs = {entry["id"]: _killer_first(entry) for entry in ledger_entries()}
     with (
         TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor(workers) as pool,
@@ -138,14 +138,19 @@ def judge_all(selected: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
             yield verdict
 
 
-def _killer_first(rule: Rule) -> list[str]:
-    """Return the tests of a rule, starting with the test that killed its mutant before."""
+def ledger_entries() -> list[Rule | Assumption]:
+    """Return all rules and assumptions."""
+    return [*rules(), *assumptions()]
+
+
+def _killer_first(rule: Rule | Assumption) -> list[str]:
+    """Return the tests of an entry, starting with the test that killed its mutant before."""
     return sorted(rule["tests"], key=lambda test: test != rule["killed_by"])
 
 
 def _write(verdicts: Sequence[Verdict], known: Mapping[str, Mutant]) -> None:
     """Update the table of the ledger: the test that failed for each rule."""
-    killed = {rule["id"]: rule["killed_by"] for rule in rules()}
+    killed = {entry["id"]: entry["killed_by"] for entry in ledger_entries()}
     killed |= {each.rule: each.by.partition("[")[0] if each.outcome == KILLED else None for each in verdicts}
     rows = [(rule, by) for rule, by in killed.items() if by and rule in known]
     TABLE.write_text(

@@ -19,6 +19,7 @@ from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.orders.amounts import convert_cents, parse_euros
+from payment_sandbox.orders.order import locale_of
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
@@ -108,8 +109,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "API key": parse_api_key,
     "If-Match": read_header("If-Match", lambda request: request.if_match.contains("x")),
     "Accept-Language": read_header(
-        "Accept-Language", lambda request: choose(None, None, list(request.accept_languages.values()))
+        "Accept-Language", lambda request: choose(None, {}, list(request.accept_languages.values()))
     ),
+    "locale": locale_of,
     "query": read_query,
     "form": lambda text: (
         EnvironBuilder(method="POST", data=text, content_type="application/x-www-form-urlencoded")

@@ -60,6 +60,7 @@ class Row:
     identity: Identity
     version: int = 0
     last: str = ""
+    epoch_version: int = 0
     chosen: str = "{}"
     counters: str = "{}"
     courier: str | None = None
@@ -254,7 +255,7 @@ class SimulatedDatabase:
         courier = row.courier if row.courier_until > now else None
         holder = row.clock_holder if row.clock_until > now else None
         bodies = (row.chosen, row.counters) if is_newer else (None, None)
-        return Head(row.version, row.last, 0, courier, holder, False, *bodies)
+        return Head(row.version, row.last, 0, courier, holder, False, row.epoch_version, *bodies)
 
     def read(self, row: Row, since: int) -> Changes:
         """Return the records newer than a version."""
@@ -287,6 +288,9 @@ class SimulatedDatabase:
         is_same_epoch = before.get("epoch") == after.get("epoch")
         assert not is_same_epoch or before["now"] <= after["now"], "the clock goes back"
         row.chosen, row.counters = written.chosen or row.chosen, written.counters or row.counters
+        if written.replaces_all:
+            row.epoch_version = row.version
+            row.records.clear()
         for kind, item_id, body in written.rows:
             row.records[kind, item_id] = (row.version, body)
         self.put_claims(row, written.courier, written.clock_holder, written.due_in_seconds)
@@ -380,7 +384,7 @@ class SimulatedDatabase:
         """Return an empty history."""
         return [], self.real.wall_now()
 
-    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
+    def write_history(self, rows: Sequence[tuple[str, int, JournalRow]]) -> None:
         """Do nothing."""
 
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:

@@ -22,6 +22,7 @@ from payment_sandbox.cli.options import (
     NumberOption,
     Port,
     host_names,
+    print_once,
     scenario_names,
 )
 from payment_sandbox.cli.workers import PARENT_VARIABLE, Workers, stop_with_stdin
@@ -161,7 +162,13 @@ file_path = click.Path(path_type=Path, dir_okay=False)
 @click.option("--max-megabytes", type=NumberOption(1), help="Maximum data per project, in megabytes.")
 @click.option("--max-megabytes-in-all", type=NumberOption(1), help="Maximum data per server, in megabytes.")
 @click.option("--control-token", help="Required to create and list projects.")
-@click.option("--ready-file", type=file_path, help="A JSON file to write when ready.")
+@click.option(
+    "--ready-file",
+    type=file_path,
+    is_eager=True,
+    callback=lambda context, _, path: _remove_stale_file(context, path),
+    help="A JSON file that exists while the server is ready.",
+)
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends, as for a test runner.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--quiet", is_flag=True, help="Print no lines about calls, webhooks and statuses.")
@@ -185,24 +192,30 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
-    server_process.remove_ready(None if is_child else ready_file)
     activity = None if quiet else server_process.create_activity(log_format)
     options |= {"observer": activity, "is_worker": workers > 1 or is_child}
     server = server_process.start_server(host, port, **options)
     others = Workers(workers - 1, server.port, options["control_token"])
     if with_stdin:
         stop_with_stdin(stopped.set)
-    if not is_child:
-        server_process.write_ready(ready_file, server)
-        announcement = server_process.Announcement(server, host, options["control_token"], hosts)
-        server_process.announce(announcement, as_json=log_format == "json")
-    with activity or nullcontext():
+    announcement = server_process.Announcement(server, host, options["control_token"], hosts)
+    announced = server_process.describe(announcement, as_json=log_format == "json")
+    with server_process.ready_file(None if is_child else ready_file, server), activity or nullcontext():
+        if not is_child:
+            print_once(announced)
         others.start()
         _warm_up(server, stopped)
         stopped.wait()
         others.terminate()
         server.stop(DRAIN_NOTICE_SECONDS)
         others.join()
+
+
+def _remove_stale_file(context: click.Context, path: Path | None) -> Path | None:
+    """Remove the ready file of an earlier start, before any reason not to start is found."""
+    if not context.resilient_parsing and PARENT_VARIABLE not in os.environ:
+        server_process.remove_ready(path)
+    return path
 
 
 class StopRequest:

@@ -5,12 +5,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.cli.activity import Activity, format_json, text_formatter
-from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, print_once, trust_of_option
+from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, trust_of_option
 from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import ClockStart
@@ -57,16 +58,15 @@ class Announcement(NamedTuple):
         return None if self.host in LOOPBACK else self.token
 
 
-def announce(announcement: Announcement, *, as_json: bool) -> None:
-    """Print the address of the server, and a first call."""
+def describe(announcement: Announcement, *, as_json: bool) -> str:
+    """Describe the address of the server, and a first call."""
     if as_json:
-        print_once(f"{json.dumps(_ready_data(announcement))}\n")
-    else:
-        print_once("".join(f"{line}\n" for line in _ready_lines(announcement)))
+        return f"{json.dumps(_ready_data(announcement))}\n"
+    return "".join(f"{line}\n" for line in _ready_lines(announcement))
 
 
 def remove_ready(path: Path | None) -> None:
-    """Remove the stale ready file left by an earlier start."""
+    """Remove a ready file."""
     if path is None:
         return
     try:
@@ -75,10 +75,19 @@ def remove_ready(path: Path | None) -> None:
         fail(f"--ready-file: cannot replace {path}: {str(error.strerror).lower()}")
 
 
-def write_ready(path: Path | None, server: Server) -> None:
+@contextmanager
+def ready_file(path: Path | None, server: Server) -> Iterator[None]:
+    """Write the ready file, and remove it when the server stops, for whatever reason."""
+    try:
+        if path is not None:
+            _write_ready(path, server)
+        yield
+    finally:
+        remove_ready(path)
+
+
+def _write_ready(path: Path, server: Server) -> None:
     """Write the ready file atomically, because a waiting program may read the file at once."""
-    if path is None:
-        return
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(json.dumps(_connection_data(server)))
@@ -168,7 +177,11 @@ def _network_lines(announcement: Announcement) -> Iterator[str]:
 
 
 def _project_lines(server: Server) -> Iterator[str]:
-    projects = server.registry.all()
+    try:
+        projects = server.registry.listed()
+    except NotStored as failed:
+        yield f"The projects cannot be listed: {failed.reason}."
+        return
     if len(projects) > 1:
         yield f"Projects: {', '.join(project.settings.name or project.project_id for project in projects)}."
     about = [_webhook_line(project.settings, is_alone=len(projects) == 1) for project in projects]
@@ -245,7 +258,7 @@ def start_server(
         server = build(ServerConfig(host=host, port=port, freeze_memory=True, quotas=quotas, **options))
     except PortInUse as refused:
         fail(_add_occupant(str(refused), host, port))
-    except StateRefused as refused:
+    except (StateRefused, NotStored) as refused:
         fail(str(refused))
     except Invalid as invalid:
         fail(*(violation.as_line() for violation in invalid.violations))

@@ -34,6 +34,7 @@ class Assumption(TypedDict):
     text: str
     reason: str
     tests: list[str]
+    killed_by: Annotated[str | None, "The test that failed when the assumption was broken on purpose."]
 
 
 def _read_rows(name: str) -> Iterator[list[Any]]:
@@ -75,9 +76,16 @@ def rules() -> list[Rule]:
 
 def assumptions() -> list[Assumption]:
     """Return every assumption with the names of its tests, sorted by number."""
-    proofs = _tests_by_rule()
+    proofs, killed = _tests_by_rule(), dict(_read_rows(MUTANTS_FILE))
     return [
-        {"id": number, "source": source, "text": text, "reason": reason, "tests": proofs.get(number, [])}
+        {
+            "id": number,
+            "source": source,
+            "text": text,
+            "reason": reason,
+            "tests": proofs.get(number, []),
+            "killed_by": killed.get(number),
+        }
         for number, source, text, reason in _read_rows("assumptions.tsv")
     ]
 

@@ -71,13 +71,11 @@ class Text(DescribedField, fields.String):
             self.validators.append(PatternMatch(pattern, f"must be {expected}"))
 
 
-class NumberOrText(Text):
-    """A string or an integer, because clients send house numbers as either."""
+class AnyValue(DescribedField, fields.Raw):
+    """Any JSON value, stored and repeated in responses."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        return super()._deserialize(value, attr, data, **options)
+    def __init__(self, about: str = "Any value; responses repeat it.") -> None:
+        super().__init__(about=about, allow_none=True)
 
 
 class Choice(Text):

@@ -9,17 +9,17 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.forms.base import Form, repairs
 from payment_sandbox.forms.fields import (
     Anything,
+    AnyValue,
     Birthdate,
     Choice,
     FormPart,
     Items,
-    NumberOrText,
     PeriodText,
     Text,
     WebUrl,
     without_nulls,
 )
-from payment_sandbox.orders.order import LOCALES
+from payment_sandbox.orders.order import LOCALES, locale_of
 
 COUNTRY: Final = {"pattern": "[A-Za-z]{2}", "expected": "a two-letter country code"}
 
@@ -29,11 +29,7 @@ class Locale(Choice):
 
     def suggest(self, word: str) -> str | None:
         """Return the locale with the same language and, if there is one, the same region."""
-        tag = word.replace("_", "-").partition(".")[0].lower()
-        language = tag.partition("-")[0]
-        same_language = [locale for locale in self.choices if locale.partition("-")[0] == language]
-        same_tag = (locale for locale in same_language if locale.lower() == tag)
-        return next(same_tag, next(iter(same_language), None))
+        return locale_of(word)
 
 
 class AddressForm(Form):
@@ -44,12 +40,15 @@ class AddressForm(Form):
     address = Text(about="Lines separated by newlines.")
     address_type = Text(about="The type, such as customer or billing.")
     country = Text(**COUNTRY, about="The two-letter code.")
+    postal_code = AnyValue()
+    housenumber = AnyValue()
+    merchant_customer_id = AnyValue()
+    user_agent = AnyValue()
+    forwarded_ip = AnyValue()
 
 
-class CustomerForm(Form):
+class CustomerForm(AddressForm):
     """The customer who pays."""
-
-    null_is_absent = True
 
     first_name = Text(about="The given name.")
     last_name = Text(about="The family name.")
@@ -57,17 +56,9 @@ class CustomerForm(Form):
     birthdate = Birthdate(about="The date of birth, as YYYY-MM-DD.")
     email_address = Text(about="Some addresses trigger an outcome: see the test values.")
     phone_numbers = Items(Text(), about="Phone numbers.")
-    address = Text(about="Lines separated by newlines.")
-    address_type = Text(about="The type, such as customer or billing.")
     additional_addresses = Items(FormPart(AddressForm), about="Other addresses.")
-    country = Text(**COUNTRY, about="The two-letter code.")
     ip_address = Text(about="The customer's IP address.")
     locale = Locale(LOCALES, about="The language of the payment page.")
-    postal_code = NumberOrText(about="Stored, and repeated in responses.")
-    housenumber = NumberOrText(about="Stored, and repeated in responses.")
-    merchant_customer_id = NumberOrText(about="The merchant's own id for the customer.")
-    user_agent = Text(about="The customer's browser.")
-    forwarded_ip = Text(about="The customer's IP address behind a proxy.")
 
     @repairs
     def drop_nulls(self, data: Any, **options: Any) -> Any:
@@ -116,6 +107,7 @@ SENT_FIELDS: Final = (
         "merchant_order_id", Text(about="The merchant's own id for the order."), "ORD-07", is_refunded=True
     ),
     SentField("return_url", WebUrl(about="The URL for the customer's return after the payment."), "ORD-08"),
+    SentField("failure_url", WebUrl(about="The URL for the customer's return without a payment."), "ORD-30"),
     SentField(
         "webhook_url",
         WebUrl(about="The URL for this order's webhooks."),
@@ -126,6 +118,8 @@ SENT_FIELDS: Final = (
         "expiration_period", PeriodText(about="The lifetime of the hosted page."), "ORD-11", changes=False
     ),
     SentField("customer", FormPart(CustomerForm, about="The customer who pays."), "ORD-15", is_refunded=True),
+    SentField("locale", Text(about="The language of the payment page, such as de-DE."), "ORD-31"),
+    SentField("verified_terms_of_service", AnyValue(), "ORD-32", changes=False),
     SentField("extra", Anything(about="Free-form data; responses repeat it."), "SET-14"),
 )
 

@@ -7,13 +7,13 @@ from typing import Any, Final
 from marshmallow import RAISE, Schema, fields, missing, validate
 
 from payment_sandbox.forms.base import Form
-from payment_sandbox.forms.fields import Items, NumberOrText, OneOrMany, Seconds
+from payment_sandbox.forms.fields import Items, OneOrMany, Seconds
 
 COMPONENTS: Final = "#/components/schemas/"
 DEFINITIONS: Final = "#/$defs/"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 TYPES: Final[Mapping[type["fields.Field[Any]"], str | None]] = {
-    NumberOrText: None,
+    fields.Raw: None,
     fields.String: "string",
     fields.Integer: "integer",
     fields.Float: "number",

@@ -12,7 +12,8 @@ from payment_sandbox.orders.refunds import refunded_quantities
 from payment_sandbox.orders.refusals import AuthorizationExpired, AuthorizationMissing, Unknown
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.epoch import IfMatch
 from payment_sandbox.projects.project import Project
 
 LedgerStep = Callable[[Authorization, datetime, Mapping[int, int]], Authorization]

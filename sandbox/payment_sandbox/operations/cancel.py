@@ -4,7 +4,8 @@ from payment_sandbox.operations.apply_steps import move_both
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import OrderNotCancellable
 from payment_sandbox.orders.statuses import Trigger, can_move
-from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.epoch import IfMatch
 from payment_sandbox.projects.project import Project
 
 

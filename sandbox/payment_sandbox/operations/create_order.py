@@ -7,7 +7,7 @@ from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.attempts import begin_attempt
 from payment_sandbox.operations.checks import check_order
 from payment_sandbox.orders.commands import ExpirePage
-from payment_sandbox.orders.lines import OrderLine
+from payment_sandbox.orders.lines import ADDITIONAL_KEYS, OrderLine
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.edit import Edit
@@ -63,7 +63,9 @@ def order_lines_of(data: Sequence[Mapping[str, Any]]) -> tuple[OrderLine, ...]:
     """Convert validated data to order lines."""
     return tuple(
         OrderLine(
-            amount_cents=line["amount"], **{key: value for key, value in line.items() if key != "amount"}
+            amount_cents=line["amount"],
+            additional={key: line[key] for key in ADDITIONAL_KEYS if key in line},
+            **{key: value for key, value in line.items() if key not in ("amount", *ADDITIONAL_KEYS)},
         )
         for line in data
     )

@@ -13,7 +13,8 @@ from payment_sandbox.orders.refunds import PlannedRefund, plan_refund
 from payment_sandbox.orders.refusals import Invalid, NothingToRefund, Violation
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.epoch import IfMatch
 from payment_sandbox.projects.project import Project
 
 

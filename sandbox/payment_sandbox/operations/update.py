@@ -8,7 +8,8 @@ from payment_sandbox.operations.checks import check_order
 from payment_sandbox.operations.create_order import order_lines_of
 from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violation
-from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.epoch import IfMatch
 from payment_sandbox.projects.project import Project
 
 ALWAYS_UPDATABLE_KEYS: Final = tuple(field.name for field in SENT_FIELDS if field.changes)

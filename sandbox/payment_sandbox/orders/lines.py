@@ -1,8 +1,8 @@
 """Order lines, and quantities of lines in requests."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.refusals import (
@@ -40,6 +40,10 @@ class OrderLine(NamedTuple):
     name: str | None = None
     merchant_order_line_id: str | None = None
     vat_percentage: int | None = None
+    additional: Mapping[str, Any] = {}  # keys without a meaning in the sandbox, as in the request
+
+
+ADDITIONAL_KEYS: Final = ("url", "image_url", "ean", "discount_rate", "id")
 
 
 class LineQuantity(NamedTuple):

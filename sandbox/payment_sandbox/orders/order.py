@@ -10,6 +10,8 @@ from payment_sandbox.orders.lines import OrderLine, Quantities
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
+UNPAID_STATUSES: Final = (OrderStatus.CANCELLED, OrderStatus.ERROR, OrderStatus.EXPIRED)
+
 
 class RefundEntry(NamedTuple):
     """A refund, recorded on its order; the amount of a failed refund can be refunded again."""
@@ -66,6 +68,17 @@ class Order:
     def return_url(self) -> str | None:
         """The URL to which the customer returns after the payment."""
         return self.sent.get("return_url")
+
+    @property
+    def landing_url(self) -> str | None:
+        """The URL to which the customer goes now: ``failure_url``, if there is one, without a payment (A67).
+
+        A customer who leaves the hosted page without an open attempt has not paid either.
+        """
+        attempt = self.last_transaction
+        leaves = self.is_open and self.is_hosted and (attempt is None or not attempt.is_open)
+        has_failed = leaves or self.status in UNPAID_STATUSES
+        return (self.sent.get("failure_url") if has_failed else None) or self.return_url
 
     @property
     def webhook_url(self) -> str | None:
@@ -193,6 +206,15 @@ _FIELD_NAMES: tuple[str, ...] = tuple(Order.__slots__)
 
 
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
+_LOCALES_BY_TAG: Final = {"fr": "fr-BE", "en": "en-GB", **{locale.lower(): locale for locale in LOCALES}}
+
+
+def locale_of(tag: str) -> str | None:
+    """Return the locale with the language of a tag such as de_DE and, if there is one, its region."""
+    lower = tag.replace("_", "-").partition(".")[0].lower()
+    return _LOCALES_BY_TAG.get(lower) or _LOCALES_BY_TAG.get(lower.partition("-")[0])
+
+
 REDUCED_CUSTOMER_FIELDS: Final = ("country", "ip_address")
 
 

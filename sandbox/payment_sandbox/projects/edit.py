@@ -5,7 +5,7 @@ identifier.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -18,12 +18,11 @@ from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import OrderChanged
 from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, RequestCommit
-from payment_sandbox.projects.epoch import Epoch, State
+from payment_sandbox.projects.epoch import Epoch, IfMatch, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
@@ -66,10 +65,6 @@ class StatusMove(NamedTuple):
             "id": reached.id,
             "cause": reached.cause,
         }
-
-
-IfMatch = Callable[[str], bool]
-"""Decides whether the request's ``If-Match`` header accepts an ETag."""
 
 
 class Edit:
@@ -132,9 +127,8 @@ class Edit:
             Unknown: the project has no such order.
             OrderChanged: the order's ETag does not match (SET-33).
         """
-        etag = self.epoch.etag(self.epoch.find_order(order_id))
-        if if_match is not None and not if_match(etag):
-            raise OrderChanged(f"order {order_id} has changed: its ETag is now {etag!r}; read it again")
+        if if_match is not None:
+            self.epoch.check_etag(order_id, if_match)
         return self.order(order_id)
 
     def delivery(self, delivery_id: str) -> Delivery | None:

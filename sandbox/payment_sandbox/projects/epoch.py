@@ -1,7 +1,7 @@
 """An epoch: all data of a project that a reset discards."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -12,8 +12,8 @@ from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.orders.refusals import OrderChanged, Unknown
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.change_counter import ChangeCounter
 from payment_sandbox.projects.clock import Clock
@@ -31,6 +31,8 @@ from payment_sandbox.projects.store import Configuration, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
 
 CLEANUP_LENGTH_MIN: Final = 1000
+IfMatch = Callable[[str], bool]
+"""Decides whether the request's ``If-Match`` header accepts an ETag."""
 
 
 class State(NamedTuple):
@@ -137,14 +139,14 @@ class Epoch:
             return self.timeline.now
         return max(self.timeline.now, clock.read())
 
-    def webhooks_to_send(self) -> Iterator[QueuedDelivery]:
-        """Yield the webhooks to send now, with new numbers.
+    def webhooks_to_send(self, deliveries: Iterable[Delivery]) -> Iterator[QueuedDelivery]:
+        """Yield those of the epoch's webhooks that must be sent now, with new numbers.
 
         A pending webhook that is not on the agenda was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
         numbers = count(self.timeline.sequence + 1)
-        for delivery in self.store.deliveries():
+        for delivery in deliveries:
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
                 yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
 
@@ -191,6 +193,17 @@ class Epoch:
         """Return the ETag of an order; it depends on the version and on the presentation settings."""
         number = f".{self.number}" if self.number else ""  # a restored epoch reuses ids of earlier epochs
         return f"{order.id[:8]}-{order.version}{self.state.settings.presentation}{number}"
+
+    def check_etag(self, order_id: str, if_match: IfMatch) -> None:
+        """Check that an order is unchanged since the merchant's last read.
+
+        Raises:
+            Unknown: the project has no such order.
+            OrderChanged: the order's ETag does not match (SET-33).
+        """
+        etag = self.etag(self.find_order(order_id))
+        if not if_match(etag):
+            raise OrderChanged(f"order {order_id} has changed: its ETag is now {etag!r}; read it again")
 
     def counters(self, state: State, ids: Ids, sequence: int, now: datetime) -> Counters:
         """Return the counters saved by a durable store in addition to records."""

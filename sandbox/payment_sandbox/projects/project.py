@@ -204,18 +204,17 @@ class Project:
 
     def _commit_epoch(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
         state, now = epoch.state, epoch.now()
-        server_sync = self._build_server_sync(epoch) if epoch.store.is_shared else None
+        whole = (change or ChangeSet())._replace(chosen=state.chosen)
+        if epoch.store.is_shared:
+            whole = whole._replace(server_sync=self._build_server_sync(epoch, whole))
         counters = epoch.counters(state, epoch.ids, epoch.timeline.sequence, now)
-        whole = (change or ChangeSet())._replace(
-            chosen=state.chosen, counters=counters, server_sync=server_sync
-        )
-        epoch.store.commit(whole, is_due=is_due)
+        epoch.store.commit(whole._replace(counters=counters), is_due=is_due)
 
     @staticmethod
-    def _build_server_sync(epoch: Epoch) -> ServerSync:
+    def _build_server_sync(epoch: Epoch, change: ChangeSet) -> ServerSync:
         head, state = epoch.timeline.head(), epoch.state
         due_in_seconds = state.clock.real_seconds_until(head.at) if head is not None else None
-        jobs = tuple(epoch.webhooks_to_send())
+        jobs = tuple(epoch.webhooks_to_send(change.deliveries))  # the store is still empty
         if jobs:
             epoch.timeline.sequence = jobs[-1].job
         return ServerSync(state.clock, None, jobs, (), due_in_seconds, state.settings.idle_seconds_max)
@@ -379,7 +378,7 @@ class Project:
         """Send the pending webhooks, and wake the project for its due commands."""
         epoch = self.epoch
         if not epoch.store.is_shared:
-            for queued in epoch.webhooks_to_send():
+            for queued in epoch.webhooks_to_send(epoch.store.deliveries()):
                 self.put(epoch, queued._replace(job=0))
         self.services.wake(self)
 

@@ -11,6 +11,7 @@ from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.listing import ProjectEntry, list_project
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
@@ -140,8 +141,12 @@ class Registry:
         return self._by_id.get(project_id)
 
     def all(self) -> list[Project]:
-        """Return all projects, oldest first."""
+        """Return all projects that can be read, oldest first."""
         return self.loaded_projects()
+
+    def listed(self) -> list[ProjectEntry]:
+        """List all projects, oldest first, including those that cannot be read."""
+        return list(map(list_project, self.loaded_projects()))
 
     def find_local(self, subject: str) -> Project | None:
         """Find a project in this process by its id or key digest."""

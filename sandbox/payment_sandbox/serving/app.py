@@ -1,12 +1,13 @@
 """The WSGI application: both APIs, the payment pages and the documentation, mounted by path."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from flask import Flask, Response
 from jinja2 import FunctionLoader
 from werkzeug import Request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.routing import Map
 
 from payment_sandbox.loading import LOADING, lazy
@@ -34,6 +35,8 @@ else:
     control = lazy("payment_sandbox.web.control")
 
 HEALTH_PATHS: Final = ("/health", "/metrics")
+_API_ROOT: Final = re.compile(r"/+(v1|control)(?:/+|\Z)")
+_EMPTY_ID: Final = re.compile(r"/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
 
 def _read_template(name: str) -> str | None:
@@ -71,6 +74,10 @@ class Part(Flask):
 
     def match(self, call: Call, path: str) -> None:
         """Find the route of a call."""
+        empty = _EMPTY_ID.match(path) if "//" in path else None
+        if empty is not None:
+            call.routing_error = NotFound(f"the {empty[1] or 'order'} id is empty")
+            return
         try:
             endpoint, call.values = self.adapter.match(path, call.request.method)
         except HTTPException as error:  # refused later
@@ -123,8 +130,15 @@ class SandboxApp:
         return self.respond(call)(environ, start_response)
 
     def place(self, environ: dict[str, Any], length: int, connection: ClientConnection) -> Call:
-        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
+        """Create the call for a request, and decide where it runs; ``length`` is the length of its body.
+
+        Empty segments before the resource are removed (A64).
+        """
+        sent = environ["PATH_INFO"]
+        if "//" in sent:
+            environ["PATH_INFO"] = _API_ROOT.sub(r"/\1/", sent, count=1) if _API_ROOT.match(sent) else sent
         call = Call(self.site, Request(environ), connection)
+        call.has_empty_segments = environ["PATH_INFO"] != sent
         path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
         for mount in self._mounts:
             if path.startswith(mount.prefixes):

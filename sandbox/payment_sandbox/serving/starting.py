@@ -20,6 +20,7 @@ from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.services import ServerServices
+from payment_sandbox.storage.codec import DamagedProject
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.site import SharedCluster
 
@@ -221,7 +222,7 @@ def create_projects(
     ignored: list[str] = []
     for project in _all_declarations(config, catalogue):
         if registry.is_known(project.api_key):
-            ignored += _describe_ignored(registry.find(project.api_key), project)
+            ignored += _describe_ignored(registry, project)
             continue
         with suppress(AlreadyMade):  # another server that is also starting created it first
             created, _ = registry.create(project.settings, api_key=project.api_key)
@@ -257,9 +258,14 @@ def _project_from_options(config: ServerConfig, catalogue: Catalogue) -> Declare
     return DeclaredProject(FIRST_API_KEY, options, scenario)
 
 
-def _describe_ignored(project: Project | None, declared: DeclaredProject) -> Iterator[str]:
+def _describe_ignored(registry: Registry, declared: DeclaredProject) -> Iterator[str]:
     """Describe the configuration that an existing project ignores."""
     name = declared.settings.get("name") or FIRST_PROJECT_NAME
+    try:
+        project = registry.find(declared.api_key)
+    except DamagedProject as damaged:
+        yield damaged.report
+        return
     if project is None:
         yield f"project {name} was deleted, so it is not created again"
         return

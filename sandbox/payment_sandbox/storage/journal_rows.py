@@ -3,11 +3,12 @@
 import json
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final, cast
 
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, Record, number_of
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
 
@@ -18,14 +19,15 @@ log = logging.getLogger(__name__)
 
 
 def save_new_records(project: Project) -> None:
-    """Save the journal's new records; a failed save is not retried."""
+    """Save the journal's new records, unless their epoch has ended; a failed save is not retried."""
     epoch = project.epoch
-    records = list(epoch.journal.take_unstored())
-    if records:
+    rows = [journal_row(record) for record in epoch.journal.take_unstored()]
+    if rows:
         try:
-            epoch.store.save_journal_rows([journal_row(record) for record in records])
+            with suppress(ProjectReset), project.blocking_edits(epoch):
+                epoch.store.save_journal_rows(rows)
         except NotStored as failed:
-            log.warning("%d records of project %s: %s", len(records), project.project_id, failed)
+            log.warning("%d records of project %s: %s", len(rows), project.project_id, failed)
 
 
 def load_journal(project: Project, newest_number: int) -> None:

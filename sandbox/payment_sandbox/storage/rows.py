@@ -10,12 +10,23 @@ from typing import Any, Final, NamedTuple, Protocol, get_args, get_type_hints
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime
+from payment_sandbox.projects.clock import FROZEN, RUNNING, Clock, RealTime
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.listing import ProjectEntry
 from payment_sandbox.projects.project import Project, Services
-from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow, Storage
-from payment_sandbox.storage.codec import FORMAT, AgendaEntry, StoredIds, StoredRecords, decode, encode
+from payment_sandbox.projects.settings import Settings, read_settings, read_stored_settings
+from payment_sandbox.projects.store import ChangeSet, Configuration, Counters, JournalRow, Storage
+from payment_sandbox.storage.codec import (
+    FORMAT,
+    AgendaEntry,
+    DamagedProject,
+    StoredIds,
+    StoredRecords,
+    decode,
+    encode,
+    reading,
+)
 from payment_sandbox.storage.journal_rows import load_journal
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.snapshot import resume
@@ -108,9 +119,6 @@ def read_record(kind: str, item_id: str, body: str) -> Any:
 class RowDatabase(Protocol):
     """A database of rows."""
 
-    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
-        """Write journal records of several projects, and delete the oldest beyond the limit."""
-
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a number, oldest first."""
 
@@ -158,10 +166,6 @@ class RowStore(MemoryStore, ABC):
     def clock_anchor(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
         """Return the anchor of a running clock: a clock time, and the corresponding real time."""
         return counters.now, self.real.wall_now()
-
-    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
-        """Write records of the journal."""
-        self.database.write_journal_rows([(self.identity.project_id, row) for row in rows])
 
     def journal_rows(self, number_max: int) -> Sequence[JournalRow]:
         """Return the records of the journal up to a number."""
@@ -217,6 +221,42 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
         if not getattr(identity, name):
             raise Invalid([Violation(f"identity.{name}", "must not be empty")])
     return identity
+
+
+class ProjectColumns(NamedTuple):
+    """The columns of a stored project, without its records."""
+
+    id: str
+    identity: str
+    chosen: str
+    counters: str
+
+
+def list_stored(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
+    """Return the list's entry of a stored project, which may be damaged."""
+    try:
+        with reading(columns.id):
+            return _list_readable(columns, real)
+    except DamagedProject as damaged:
+        clock = Clock.start(real, real.wall_now(), FROZEN)
+        scenario = default_scenario().name
+        return ProjectEntry(columns.id, "", Settings(), clock, scenario, problem=damaged.reason)
+
+
+def _list_readable(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
+    identity = read_identity(json.loads(columns.identity))
+    chosen: Configuration = decode(Configuration, json.loads(columns.chosen), "chosen")
+    counters: StoredCounters = decode(StoredCounters, json.loads(columns.counters), "counters")
+    base = read_stored_settings(chosen.settings, "settings")
+    settings = read_settings(dict(chosen.scenario.get("settings", {})), base, "scenario.settings")
+    clock = Clock.start(real, counters.anchor or counters.now, counters.clock_mode)
+    clock = clock._replace(rate=counters.clock_rate)
+    if counters.real_at is not None:
+        clock = clock.advanced_by(max((real.wall_now() - counters.real_at).total_seconds(), 0.0))
+    clock = clock.set(max(clock.read(), counters.now))
+    name: str = decode(str, chosen.scenario["name"], "scenario.name")
+    orders = counters.id_counts.get("order", 0)
+    return ProjectEntry(identity.project_id, identity.merchant_id, settings, clock, name, orders)
 
 
 def resume_project(

@@ -351,15 +351,13 @@ class StateFile:
             _execute_all(run, (f"UPDATE $project SET {UPDATED_COLUMNS} WHERE number = :id",), changed)
         self._numbers[project_id] = number
 
-    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
-        """Write journal records of several projects, and delete the oldest beyond the limit."""
-        with self._transaction() as run:  # a project may have been deleted meanwhile
-            numbers = {project_id: self._numbers.get(project_id) for project_id, _ in rows}
-            known = [
-                (number, *row) for project_id, row in rows if (number := numbers[project_id]) is not None
-            ]
-            run.executemany(PUT_HISTORY, known)
-            run.executemany(DELETE_OLD_HISTORY, {(number,) for number, *_ in known})
+    def write_journal_rows(self, project_id: str, rows: Sequence[JournalRow]) -> None:
+        """Write journal records of a project, and delete the oldest beyond the limit."""
+        with self._transaction() as run:
+            number = self._numbers.get(project_id)
+            if number is not None:  # otherwise the project has been deleted meanwhile
+                run.executemany(PUT_HISTORY, [(number, *row) for row in rows])
+                run.execute(DELETE_OLD_HISTORY, (number,))
 
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a number, oldest first."""
@@ -422,6 +420,10 @@ class SqliteStore(RowStore):
     def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
         """Write a change set in one transaction."""
         self.database.write(row_changes)
+
+    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
+        """Write records of the journal."""
+        self.database.write_journal_rows(self.identity.project_id, rows)
 
 
 def restore_registry(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.client.client import SandboxClient, Transport
 from payment_sandbox.loading import lazy
+from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.scenarios.catalogue import ready_texts
 from payment_sandbox.serving.sessions import describe_failure, direct_session
 
@@ -149,7 +150,7 @@ def _read_ahead() -> None:
     """Read the files that scenarios and pages need on first use."""
     ready_texts()
     with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
-        for tag in language.TAGS_BY_LOWERCASE.values():
+        for tag in LOCALES:
             language.Language(tag).amount(0)
 
 

@@ -17,29 +17,29 @@ STATE_BYTES_MAX: Final = 256 << 20
 NESTING_MAX: Final = 100
 VALUES_MAX: Final = 20_000
 IDENTITY_CODING: Final = "identity"
+EMPTY_VALUES: Final[tuple[Any, ...]] = ([], None, "")  # PHP encodes an empty array as []
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
 def json_body(call: Call, *, empty_is: Any = None, is_snapshot: bool = False) -> Any:
-    """Read the request's body as JSON; an empty body becomes ``empty_is``, if set.
+    """Read the request's body as JSON; an empty body becomes ``empty_is``, if set, like an empty value (A05).
 
     A snapshot may be larger than other bodies, and hold any number of values.
 
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
     """
-    if call.body is not None:
-        return call.body
-    body = raw_body(call, STATE_BYTES_MAX if is_snapshot else BODY_BYTES_MAX)
-    if not body or body.isspace():
-        if empty_is is not None:
-            return empty_is
-        raise RequestRefused(400, "the body is empty, expected a JSON object")
-    if call.request.mimetype != "application/json":
-        sent = call.request.mimetype or "nothing"
-        raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
-    call.body = parse(body, None if is_snapshot else VALUES_MAX)
-    return call.body
+    if call.body is None:
+        body = raw_body(call, STATE_BYTES_MAX if is_snapshot else BODY_BYTES_MAX)
+        if not body or body.isspace():
+            if empty_is is not None:
+                return empty_is
+            raise RequestRefused(400, "the body is empty, expected a JSON object")
+        if call.request.mimetype != "application/json":
+            sent = call.request.mimetype or "nothing"
+            raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
+        call.body = parse(body, None if is_snapshot else VALUES_MAX)
+    return empty_is if empty_is is not None and call.body in EMPTY_VALUES else call.body
 
 
 def document_body(call: Call) -> Document:

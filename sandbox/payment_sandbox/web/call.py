@@ -125,6 +125,7 @@ class Call(Caller):
         "body",
         "connection",
         "first_epoch",
+        "has_empty_segments",
         "is_from_test",
         "notes",
         "placement",
@@ -149,6 +150,7 @@ class Call(Caller):
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: no fault applies, and only a refusal is journaled."""
         # set by ``SandboxApp.place``
+        self.has_empty_segments = False  # the path had empty segments before the resource
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches

@@ -142,7 +142,7 @@ def _on_http(call: Call, error: HTTPException) -> Response:
     kind = TYPE_BY_STATUS.get(status, type(error).__name__)
     headers = {name: value for name, value in error.get_headers() if name in ("Allow", "WWW-Authenticate")}
     value = error.description or error.name
-    if status == NOT_FOUND:
+    if status == NOT_FOUND and value == type(error).description:
         value = "this path does not exist"
         if not call.request.path.startswith(APIS):
             value += "; paths of the APIs begin with /v1/ and /control/"

@@ -124,16 +124,18 @@ class Browser:
     def returns(self, order_id: str, tabs: int = 1) -> list[TestResponse]:
         """Return from the payment page to the order's ``return_url``, in one tab or in several at once.
 
+        Without a payment, the customer returns to ``failure_url``, if there is one.
+
         Raises:
-            ValueError: the order has no ``return_url``.
+            ValueError: the order has no such URL.
             Unknown: the order does not exist.
         """
-        return_url = self._project.find_order(order_id).return_url
-        if not return_url:
+        landing_url = self._project.find_order(order_id).landing_url
+        if not landing_url:
             raise ValueError(f"order {order_id} has no return_url")
         with self._project.edit() as edit:
             edit.record_action(Action(CUSTOMER, RETURN), VIA_PAGE, order_id)
-        parts = urlsplit(return_url)
+        parts = urlsplit(landing_url)
         query = {**dict(parse_qsl(parts.query)), "order_id": order_id, "project_id": self._project.project_id}
         base = f"{parts.scheme}://{parts.netloc}"
         return self._send_together(

@@ -44,7 +44,7 @@ def get_dashboard(call: Call) -> Response:
     """Redirect to the only project, or list the projects."""
     projects = signing_in.visible_projects(call)
     if len(projects) == 1:
-        return redirect(url(projects[0], "orders/"))
+        return redirect(f"{call.site.base_path}/dashboard/{projects[0].project_id}/orders/")
     if not projects and not signing_in.is_open(call):
         return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN_NAME}/")
     body = call.site.render(

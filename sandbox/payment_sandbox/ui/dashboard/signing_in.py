@@ -5,6 +5,7 @@ from typing import Final
 
 from flask import Response
 
+from payment_sandbox.projects.listing import ProjectEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.call import Call
 
@@ -46,14 +47,14 @@ def _now_second(call: Call) -> int:
     return int(call.site.registry.services.real.wall_now().timestamp())
 
 
-def visible_projects(call: Call) -> list[Project]:
+def visible_projects(call: Call) -> list[ProjectEntry]:
     """Return the projects visible to the browser."""
     if is_open(call):
-        return call.site.registry.all()
+        return call.site.registry.listed()
     grants = signed_in_projects(call)
     return [
         project
-        for project in call.site.registry.all()
+        for project in call.site.registry.listed()
         if ALL_PROJECTS in grants or project.project_id in grants
     ]
 

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
-from payment_sandbox.orders.order import LOCALES
+from payment_sandbox.orders.order import LOCALES, locale_of
 from payment_sandbox.packaged import read_packaged
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ LANGUAGE_NAMES: Final = {
     "en-GB": "English",
 }
 DAY_PHRASES: Final = {0: "today", 1: "tomorrow"}
-TAGS_BY_LOWERCASE: Final = {tag.lower(): tag for tag in LOCALES}
-TAGS_BY_LANGUAGE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
 
 
 class Language(NamedTuple):
@@ -82,20 +80,18 @@ def phrases(tag: str) -> Mapping[str, str]:
     return {row[0]: row[column] or row[fallback] for row in (line.split("\t") for line in lines[1:])}
 
 
-def choose(requested: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
-    """Choose the requested language, the customer's, or the browser's, in this order (CUS-12).
+def choose(requested: str | None, sent: Mapping[str, Any], accepted: Sequence[str]) -> Language:
+    """Choose the requested language, the customer's, the order's or the browser's (CUS-12, A68).
 
-    ``accepted`` has the browser's languages, best first; a missing variant falls back to the available one,
-    for example fr-FR to fr-BE.
+    ``sent`` has the fields of the order, and ``accepted`` the browser's languages, best first; a missing
+    variant falls back to the available one, for example fr-FR to fr-BE.
     """
-    for tag in (requested, (customer or {}).get("locale")):
+    for tag in (requested, (sent.get("customer") or {}).get("locale")):
         if tag in LOCALES:
             return Language(str(tag))
-    for tag in accepted:
-        chosen = TAGS_BY_LOWERCASE.get(tag.lower()) or TAGS_BY_LANGUAGE.get(tag.lower().partition("-")[0])
-        if chosen is not None:
-            return Language(chosen)
-    return Language(DEFAULT_TAG)
+    if "locale" in sent:
+        return Language(locale_of(sent["locale"]) or DEFAULT_TAG)
+    return Language(next(filter(None, map(locale_of, accepted)), DEFAULT_TAG))
 
 
 def require_babel() -> None:

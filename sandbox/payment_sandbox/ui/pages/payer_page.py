@@ -93,10 +93,10 @@ class PayerPage(NamedTuple):
 
     @property
     def shop_url(self) -> str | None:
-        """The merchant's return_url with order_id and project_id (FLOW-14, FLOW-15), or None."""
-        if self.order.return_url is None:
+        """The merchant's URL for the customer with order_id and project_id (FLOW-14, FLOW-15), or None."""
+        if self.order.landing_url is None:
             return None
-        parts = urlsplit(self.order.return_url)
+        parts = urlsplit(self.order.landing_url)
         added = urlencode({"order_id": self.order.id, "project_id": self.project.project_id})
         query = f"{parts.query}&{added}" if parts.query else added
         return iri_to_uri(urlunsplit(parts._replace(query=query)))
@@ -104,7 +104,7 @@ class PayerPage(NamedTuple):
     @property
     def back_url(self) -> str | None:
         """The link back to the shop, through a page of the sandbox that records the return."""
-        return self.url("get_back") if self.order.return_url is not None else None
+        return self.url("get_back") if self.order.landing_url is not None else None
 
     @property
     def state(self) -> int:
@@ -179,8 +179,8 @@ def find_project(call: Call, project_id: str) -> Project:
 def chosen_language(call: Call, order: Order | None) -> Language:
     """Return the language of the page for this request."""
     requested = call.request.args.get("language") or call.request.cookies.get(LANGUAGE_COOKIE)
-    customer = order.customer if order is not None else None
-    return language.choose(requested, customer, list(call.request.accept_languages.values()))
+    sent = order.sent if order is not None else {}
+    return language.choose(requested, sent, list(call.request.accept_languages.values()))
 
 
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:

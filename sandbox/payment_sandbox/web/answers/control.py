@@ -7,6 +7,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.listing import ProjectEntry, list_project
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
@@ -43,13 +44,23 @@ def advance_limit_record(advance: AdvanceResult) -> records.StopDetails:
 
 def project_record(project: Project) -> records.Project:
     """Serialize a project, without its API key (CTL-29)."""
-    return {
+    return listed_record(list_project(project))
+
+
+def listed_record(project: ProjectEntry) -> records.ListedProject:
+    """Serialize a project in the list of all projects."""
+    record: records.ListedProject = {
         "project_id": project.project_id,
         "merchant_id": project.merchant_id,
         "settings": project.settings.as_mapping(),
-        "clock": clock_record(project),
-        "scenario": project.epoch.state.scenario.name,
+        "clock": {
+            "now": timestamp(project.clock.read()),
+            "mode": project.clock.mode,
+            "rate": project.clock.rate,
+        },
+        "scenario": project.scenario,
     }
+    return record if project.problem is None else {**record, "problem": project.problem}
 
 
 def server_record(server: ClusterMember) -> records.Server:

@@ -7,16 +7,22 @@ from typing import Any, Final, NamedTuple
 from marshmallow import ValidationError, fields
 
 from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
-from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.fields import Anything, AnyValue
 from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS, SentField
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
-from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TYPES, OrderLine
+from payment_sandbox.orders.lines import (
+    ADDITIONAL_KEYS,
+    LINE_TYPES,
+    LINES_MAX,
+    NEGATIVE_LINE_TYPES,
+    OrderLine,
+)
 from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.refunds import lines_by_status
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import page_urls
-from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, moment, number, text
+from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, echo, moment, number, text
 from payment_sandbox.web.answers.transaction_tables import (
     EVENT,
     TRANSACTION,
@@ -26,6 +32,12 @@ from payment_sandbox.web.answers.transaction_tables import (
 )
 
 LINE_STATUSES: Final = ("authorized", "captured", "voided")
+
+
+def _echo_key(name: str) -> RecordField[OrderLine]:
+    """Define a key of a line that is stored and echoed unchanged."""
+    return RecordField(name, reads=AnyValue(), getter=lambda line: echo(line.additional, name))
+
 
 LINE_ID: Final = "merchant_order_line_id"
 LINE: Final[Table[OrderLine]] = Table(
@@ -75,6 +87,7 @@ LINE: Final[Table[OrderLine]] = Table(
             reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
             rule="SET-30",
         ),
+        *map(_echo_key, ADDITIONAL_KEYS),
     ),
 )
 
@@ -183,10 +196,7 @@ SPECIAL_GETTERS: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
 def _echo_field(field: SentField) -> RecordField[ShownOrder]:
     """Define a field that is stored and echoed unchanged."""
 
-    def echo(shown: ShownOrder) -> Any:
-        return shown.order.sent.get(field.name)
-
-    getter = SPECIAL_GETTERS.get(field.name, echo)
+    getter = SPECIAL_GETTERS.get(field.name, lambda shown: echo(shown.order.sent, field.name))
     return RecordField(
         field.name, reads=field.reads, getter=getter, is_updatable=field.changes, rule=field.rule
     )

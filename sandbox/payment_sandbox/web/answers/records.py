@@ -86,6 +86,14 @@ class Project(TypedDict):
     scenario: Annotated[str, "The name of the active scenario."]
 
 
+class ListedProject(Project):
+    """A project in the list of all projects."""
+
+    problem: NotRequired[
+        Annotated[str, "The project cannot be read, for this reason; the other fields are not its own."]
+    ]
+
+
 class NewProject(Project):
     """A new project with its API key, which is shown only once."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.edit import IfMatch
+from payment_sandbox.projects.epoch import IfMatch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order_tables import order_record
 from payment_sandbox.web.bodies import json_line
@@ -98,9 +98,21 @@ def serialize_order(project: Project, order: Order, body: str | None = None) -> 
 
 
 def if_match(call: Call) -> IfMatch | None:
-    """Return the check that the request's If-Match header demands; None if the header is absent (SET-33)."""
+    """Return the check that the request's If-Match header demands; None without a value (SET-33, A66)."""
     request = call.request
-    return request.if_match.contains if "If-Match" in request.headers else None
+    return request.if_match.contains if request.headers.get("If-Match", "").strip() else None
+
+
+def refuse_changed_order(call: Call) -> None:
+    """Refuse a call whose If-Match is out of date, before its body is read (A66).
+
+    Raises:
+        Unknown: the project has no such order.
+        OrderChanged: the order's ETag does not match.
+    """
+    demanded = if_match(call) if call.route is not None and call.route.facts.if_match else None
+    if demanded is not None:
+        call.project.epoch.check_etag(call.values["order_id"], demanded)
 
 
 def client_has_version(call: Call, order: Order) -> bool:

@@ -1,10 +1,10 @@
 """One table per record: each row defines how a field is read, serialized and documented."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from marshmallow import Schema, fields
 
@@ -13,6 +13,8 @@ from payment_sandbox.kernel.times import timestamp
 
 Subject = TypeVar("Subject")
 
+NULL: Final = object()
+"""The value of a field that is null; None omits the field."""
 CREATE = "create"
 UPDATE = "update"
 
@@ -56,10 +58,12 @@ class Table(Generic[Subject]):
 
     def record(self, subject: Subject) -> dict[str, Any]:
         """Serialize a subject, without fields that are None."""
-        shown = {}
+        shown: dict[str, Any] = {}
         for name, getter in self._getters:
             value = getter(subject)
-            if value is not None:
+            if value is NULL:
+                shown[name] = None
+            elif value is not None:
                 shown[name] = timestamp(value) if isinstance(value, datetime) else value
         return shown
 
@@ -90,6 +94,12 @@ class Table(Generic[Subject]):
             field.required = row.always
             described[row.name] = field
         return type(f"{self.name}Shape", (Schema,), {"__doc__": about, "__module__": __name__, **described})
+
+
+def echo(sent: Mapping[str, Any], name: str) -> Any:
+    """Return a value to repeat as it was sent; None if it was not."""
+    value = sent.get(name)
+    return NULL if value is None and name in sent else value
 
 
 def text(about: str = "", **metadata: Any) -> fields.String:

@@ -1,6 +1,8 @@
 """Routes for the projects of a server, and for their clocks."""
 
 import json
+import logging
+from collections.abc import Iterator
 from hmac import compare_digest
 from typing import Any, Final
 
@@ -10,16 +12,19 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations import move_clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
-from payment_sandbox.operations.review import review
+from payment_sandbox.operations.review import Finding, review
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
 from payment_sandbox.storage import snapshot
+from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
     advance_limit_record,
     advance_record,
     clock_record,
+    listed_record,
     project_record,
     server_record,
 )
@@ -35,6 +40,8 @@ from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
+
+log = logging.getLogger(__name__)
 
 projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
@@ -102,10 +109,22 @@ def post_project(call: Call) -> Response:
     return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=declare_list(records.Project, "Projects"))
+@route(projects, "GET", "/projects/", answers=declare_list(records.ListedProject, "Projects"))
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
-    return list_answer([project_record(each) for each in call.site.registry.all()])
+    return list_answer(map(listed_record, call.site.registry.listed()))
+
+
+def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
+    """Review all projects; the server's log names those that cannot be reviewed."""
+    for project in registry.all():
+        try:
+            with reading(project.project_id):
+                findings = review(project.epoch)
+        except DamagedProject as damaged:
+            log.warning("%s", damaged.report)
+        else:
+            yield project, findings
 
 
 @route(
@@ -117,7 +136,7 @@ def get_projects(call: Call) -> Response:
 )
 def get_reviews(call: Call) -> Response:
     """List the mistakes in all projects; projects without findings are omitted."""
-    reviews = ((each, review(each.epoch)) for each in call.site.registry.all())
+    reviews = _reviews(call.site.registry)
     return list_answer(
         {
             "project_id": each.project_id,

@@ -15,6 +15,8 @@ from payment_sandbox.projects.journal import (
     without_secret_headers,
 )
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.slots import Slot
+from payment_sandbox.web.answers.responses import refuse_changed_order
 from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.call import Call
@@ -24,11 +26,14 @@ from payment_sandbox.web.faces import Face, Middleware, release_webhooks
 from payment_sandbox.web.idempotency import claim_key
 from payment_sandbox.web.merchant.explanation import explain
 from payment_sandbox.web.merchant.fault_effects import begin_fault, end_fault
-from payment_sandbox.web.merchant.reading import add_note_headers, note_unknown_query
+from payment_sandbox.web.merchant.reading import add_note_headers, note_unknown_query, warn
 from payment_sandbox.web.routes import FactsBlueprint
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
+NOTED: Final[Slot[set[str]]] = Slot(set)
+"""The notes that the journal of an epoch has once."""
+EMPTY_SEGMENTS: Final = "the path began with an empty segment: write the base address without its final slash"
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
@@ -49,6 +54,11 @@ def admit_call(call: Call) -> Response | None:
     project = call.project
     call.real_at, call.first_epoch = project.services.real.wall_now(), project.epoch
     call.cause = call.first_epoch.journal.next_id("request")
+    if call.has_empty_segments and not call.is_from_test:
+        noted = call.first_epoch.slots.of(NOTED)
+        if EMPTY_SEGMENTS not in noted:
+            noted.add(EMPTY_SEGMENTS)
+            warn(call, EMPTY_SEGMENTS)
     return None
 
 
@@ -141,6 +151,7 @@ MIDDLEWARES: Final = (
     Middleware(before=claim_key),
     Middleware(before=note_unknown_query),
     Middleware(before=begin_fault, after=end_fault),
+    Middleware(before=refuse_changed_order),
 )
 FACE: Final = Face(api, MIDDLEWARES, answer_for)
 

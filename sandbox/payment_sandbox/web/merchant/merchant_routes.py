@@ -16,7 +16,7 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
-from payment_sandbox.orders.lines import LINES_MAX, LineQuantity, total_cents
+from payment_sandbox.orders.lines import LINES_MAX, LineQuantity
 from payment_sandbox.orders.order import LOCALES, Order
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.project import Project
@@ -39,16 +39,17 @@ from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transact
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.merchant.merchant_face import BODY_ERRORS, CHANGE_ERRORS, api
+from payment_sandbox.web.merchant.order_warnings import warnings_about
 from payment_sandbox.web.merchant.reading import (
     handle_unknown,
     note_ignored,
+    query_values,
     read_body,
     read_valid_fields,
     warn,
 )
 from payment_sandbox.web.routes import route
 
-PERCENT: Final = 100  # in units of vat_percentage
 LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
 
 
@@ -143,8 +144,8 @@ def post_order(call: Call) -> Response:
     user_agent = project.masking.mask_text(call.request.headers.get("User-Agent", ""))  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(project, data, violations)
-    _warn_about_vat(call, order)
-    _warn_about_total(call, order)
+    for sentence in warnings_about(order):
+        warn(call, sentence)
     return order_answer(call, order, 201)
 
 
@@ -160,7 +161,7 @@ def post_order(call: Call) -> Response:
 )
 def get_order(call: Call, order_id: str) -> Response:
     """Get an order or a refund, optionally with extra blocks."""
-    blocks = call.request.args.getlist("fields[]")
+    blocks = query_values(call, "fields[]")
     _refuse_unknown_blocks(blocks)
     project = call.project
     order = project.find_order(order_id)
@@ -192,8 +193,8 @@ def put_order(call: Call, order_id: str) -> Response:
     sent = json_object(call)
     note_ignored(call, *(key for key in sent if key in COMPARED_FIELDS and sent[key] != shown.get(key)))
     order = update(project, order_id, data, violations, if_match(call))
-    if "order_lines" in data:
-        _warn_about_vat(call, order)
+    for sentence in warnings_about(order, data):
+        warn(call, sentence)
     return order_answer(call, order)
 
 
@@ -300,21 +301,6 @@ def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iter
             for name in sent:
                 if name not in known:
                     yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
-
-
-def _warn_about_vat(call: Call, order: Order) -> None:
-    """Warn about VAT that looks like percent instead of hundredths of a percent (A61)."""
-    for index, line in enumerate(order.order_lines):
-        sent = line.vat_percentage or 0
-        if 0 < sent < PERCENT:
-            meaning = f"{sent} means {sent / PERCENT:.2f}%: for {sent}% send {sent * PERCENT}"
-            warn(call, f"order_lines[{index}].vat_percentage {meaning}")
-
-
-def _warn_about_total(call: Call, order: Order) -> None:
-    lines_cents = total_cents(order.order_lines)
-    if order.order_lines and lines_cents != order.amount_cents:
-        warn(call, f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}")
 
 
 BY_AMOUNT_FORM: Final = ByAmountForm()

@@ -9,6 +9,7 @@ from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
@@ -16,6 +17,7 @@ from payment_sandbox.web.routes import Facts
 
 IGNORED_HEADER: Final = "Sandbox-Ignored-Fields"
 WARNINGS_HEADER: Final = "Sandbox-Warnings"
+NUMBERED: Final = Pattern(r"\[[0-9]{1,4}\]\Z")  # PHP's http_build_query numbers the items of a list
 HEADER_LENGTH_MAX: Final = 4000
 NAME_LENGTH_MAX: Final = 100  # the characters shown of a query parameter's name
 
@@ -45,6 +47,11 @@ def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]
     return []
 
 
+def query_values(call: Call, name: str) -> list[str]:
+    """Return the values of a repeated query parameter, which may be numbered: ``fields[0]`` (A65)."""
+    return [value for key, value in call.request.args.items(multi=True) if NUMBERED.sub("[]", key) == name]
+
+
 def note_unknown_query(call: Call) -> None:
     """Note unknown query parameters as ``?name``, like unknown keys of a body.
 
@@ -58,7 +65,7 @@ def note_unknown_query(call: Call) -> None:
 def _note_query(call: Call) -> None:
     sent = call.request.args
     known = _query_names(call.route.facts if call.route is not None else None)
-    names = [key[:NAME_LENGTH_MAX] for key in sent if key not in known][:VIOLATIONS_MAX]
+    names = [key[:NAME_LENGTH_MAX] for key in sent if NUMBERED.sub("[]", key) not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]
     if unknown and call.project.settings.unknown_fields == "reject":
         raise Invalid([unknown_key.violation() for unknown_key in unknown])
