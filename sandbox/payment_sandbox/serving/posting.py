@@ -244,10 +244,14 @@ class Posting:
         seconds = self._timeout_seconds
         while not self._ended.wait(seconds + GRACE_SECONDS):
             seconds = max(self.late_at_seconds - monotonic_seconds(), 0.0)
-            if not seconds and self._receiver is not None and _RUNNING.get(self._thread) is self:
-                self._late_location = self._location() or ""
-                self._receiver.report_late_handler(self._late_location, self._timeout_seconds)
+            if not seconds and _RUNNING.get(self._thread) is self:
+                self._report_late_handler(self._location())
                 return
+
+    def _report_late_handler(self, location: str | None) -> None:
+        if self._receiver is not None and self._late_location is None and self._status is None:
+            self._late_location = location or ""
+            self._receiver.report_late_handler(self._late_location, self._timeout_seconds)
 
     def wait(self) -> Reply:
         """Return the reply; a missing or late reply becomes a timeout error."""
@@ -258,6 +262,7 @@ class Posting:
             return self._answer.result(remaining_seconds)
         except FutureTimeout:
             traceback = self._location_at_timeout()
+            self._report_late_handler(traceback)
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._create_reply(traceback=traceback)

@@ -251,8 +251,7 @@ def _count_required_parameters(application: Any) -> int | None:
 
 
 LATE_HANDLER_ADVICE: Final = (
-    "Answer first, and do slow work afterwards. The test waits for the handler: Ctrl-C ends the run, "
-    "and pytest-timeout ends tests that hang."
+    "Answer first, and do slow work afterwards. Ctrl-C ends a run that hangs, and pytest-timeout a test."
 )
 HOST_PATTERN: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
 OTHER_THREAD_NOTE: Final = (
