@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest lint check fmt docs bench attack mutants screenshots dist lock
+.PHONY: help run test prove lowest lint check fmt docs bench attack compat mutants screenshots dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -60,7 +60,7 @@ prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded b
 	$(BIN)/python -m tests.mutants --sample 12 --seed $(DAY)
 
 lowest: .venv-lowest/develop.stamp  ## Run all tests with the lowest supported versions of the dependencies
-	$(LOWEST)/pytest $(PARALLEL) -m ""
+	$(LOWEST)/pytest $(PARALLEL) -m "not compat"
 
 lint: .venv/develop.stamp  ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .
@@ -79,6 +79,9 @@ bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measu
 
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k shares"
 	ATTACK=full $(BIN)/pytest tests/attack -m prove -s -p no:randomly $(ARGS)
+
+compat: .venv/develop.stamp  ## Meet the clients and tools on this machine; not part of CI
+	$(BIN)/pytest tests/compat -m compat -rs $(ARGS)
 
 docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files
 	$(BIN)/python -m tests.documentation

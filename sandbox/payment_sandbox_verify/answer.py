@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.web.bodies import is_nested_deeper
+from payment_sandbox.web.bodies import depth
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -92,6 +92,6 @@ def parse_json(content: bytes) -> Any:
     """Parse a JSON body; return None if it is malformed or nested too deeply."""
     try:
         data = json.loads(content)
-        return None if is_nested_deeper(content, data, DEPTH_MAX) else data
+        return None if depth(data) > DEPTH_MAX else data
     except (ValueError, RecursionError):
         return None

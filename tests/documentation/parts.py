@@ -31,7 +31,9 @@ from payment_sandbox.ui.dashboard.notices import NOTICES_MAX
 from payment_sandbox.ui.docs.library import PAGE_NAMES
 from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
+from payment_sandbox.web.snapshot_bodies import RECORD_VALUES_MAX, STATE_VALUES_MAX
 from tests.documentation import references
+from tests.documentation.clients import generated_clients
 from tests.documentation.commands import commands_reference
 from tests.documentation.examples import recorded_examples
 from tests.documentation.flows import FLOWS, draw_flow
@@ -96,7 +98,8 @@ def request_limits_table() -> str:
     rows = (
         ("Request line with headers", f"{HEAD_BYTES_MAX >> 10} KiB", "431"),
         ("Body", f"{BODY_BYTES_MAX >> 20} MiB; a snapshot {STATE_BYTES_MAX >> 20} MiB", "413"),
-        ("Values in a JSON body", f"{VALUES_MAX:,}, except in snapshots", "400"),
+        ("Values in a JSON body", f"{VALUES_MAX:,}", "400"),
+        ("Values in a snapshot", f"{STATE_VALUES_MAX:,}, in one order {RECORD_VALUES_MAX:,}", "413"),
         ("Order lines of an order, a capture, a void or a refund", f"{LINES_MAX:,}", "400"),
         ("Rules, faults and webhook rules in a scenario", f"{RULES_MAX:,} each", "400"),
         ("JSON nesting", f"{NESTING_MAX} levels", "400"),
@@ -138,6 +141,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "scenario": references.scenario_tables,
     "outcomes": references.outcomes_table,
     "effects": references.effects_table,
+    "http-clients": references.http_clients_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,
     "offers": references.offers_table,
@@ -176,6 +180,7 @@ def fill_in(text: str) -> str:
 
 def generated_files() -> Iterator[tuple[Path, str]]:
     """Yield every generated file and every page, with its up-to-date text."""
+    yield from generated_clients()
     yield EXAMPLES, recorded_examples()
     for name in PAGE_NAMES:
         file = PAGES / f"{name}.md"

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import cache
 from inspect import cleandoc, getdoc
 from typing import Any, Final
@@ -15,6 +16,7 @@ from payment_sandbox.orders import refusals as refusal_types
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
+from payment_sandbox.projects.http_clients import HTTP_CLIENTS
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
@@ -53,6 +55,7 @@ SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
     "aliases": {"my-bank-button": "bank-redirect-nl"},
     "errors": {"ValidationError": {"status": 422}, "ORD-03": {"value": "Only euros are accepted."}},
     "seed": 7,
+    "webhook_timeout": 10,
 }
 FAULT_STATUS_MEANING: Final = "only from a configured fault"
 
@@ -116,6 +119,12 @@ def outcomes_table() -> str:
         name = "refunds (`refund: true`)" if method is REFUND else f"`{method.name}`"
         rows.append((name, code(words), answers))
     return table(("Method", "Keys of `then`", "`screening` answers"), rows)
+
+
+def http_clients_table() -> str:
+    """Return the table of HTTP clients that send requests again."""
+    rows = ((each.name, each.version, each.posts, each.deletes, each.remedy) for each in HTTP_CLIENTS)
+    return table(("Client", "Version", "POST", "DELETE", "To stop it"), rows)
 
 
 def effects_table() -> str:
@@ -251,7 +260,7 @@ PLAIN_STATUSES: Final = ("200", "201", "303")
 
 
 def describe_calls(*tags: str) -> str:
-    """Describe the calls with these tags, from the OpenAPI description."""
+    """Describe the calls with these tags, from the OpenAPI description; without tags, those of the control API."""
     whole = json.loads(openapi_description())
     schemas = whole["components"]["schemas"]
     shown = [
@@ -325,6 +334,7 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("testing/unittesting.py", "PaymentSandboxMixin"),
     ("testing/servers.py", "PaymentSandboxServer"),
     ("client/client.py", "SandboxClient"),
+    ("client/control_commands.py", "ControlCommands"),
     ("client/client.py", "BaseClient"),
     ("client/errors.py", "SandboxError"),
     ("orders/refusals.py", "Violation"),
@@ -444,8 +454,18 @@ def _describe_method(method: Function, constants: Mapping[str, str]) -> str:
     return f"#### `{prefix}{name}`\n\n{_markdown(ast.get_docstring(method))}"
 
 
+class PlainTypes(ast.NodeTransformer):
+    """Removes the descriptions from the types of parameters."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Return the type of an ``Annotated``."""
+        self.generic_visit(node)
+        is_described = ast.unparse(node.value) == "Annotated" and isinstance(node.slice, ast.Tuple)
+        return node.slice.elts[0] if is_described and isinstance(node.slice, ast.Tuple) else node
+
+
 def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str:
-    arguments = re.sub(r"^self(, /)?(, |$)", "", ast.unparse(method.args))
+    arguments = re.sub(r"^self(, /)?(, |$)", "", ast.unparse(PlainTypes().visit(deepcopy(method.args))))
     returned = ast.unparse(method.returns).strip("'\"") if method.returns is not None else "None"
     return_type = MODULE_OF_CLASS.sub("", returned)
     shown = CONSTANT_NAME.sub(lambda node: constants.get(node[0], node[0]), f"{name}({arguments})")

@@ -17,15 +17,12 @@ from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.default_scenario import default_document
-from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.serving.app import make_app
 from payment_sandbox.serving.server import Server
 from payment_sandbox.ui.dashboard.frame import VIEW_TITLES
 from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
-from payment_sandbox.web.control.control_forms import ClockForm, ScanForm
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS
 from payment_sandbox.web.routes import described_routes
-from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 from tests.documentation.flows import FLOWS
 from tests.support.documentation import written_text
 from tests.support.driver import Sandbox
@@ -126,8 +123,7 @@ def test_every_refusal_is_mentioned(all_pages: str, written_pages: str) -> None:
 
 @pytest.mark.parametrize(
     "form",
-    [SettingsForm, ActForm, AdvanceForm, ClockForm, ScanForm]
-    + [facts.reads for facts in FACTS if facts.reads is not None],
+    [facts.reads for facts in FACTS if facts.reads is not None],
 )
 def test_every_field_has_a_description(form: type[Form]) -> None:
     """Each field has a description in the API description."""

@@ -8,17 +8,12 @@ import pytest
 import requests
 from werkzeug.test import EnvironBuilder
 
-from payment_sandbox.projects.caller import (
-    SAVED_ANSWERS_MAX,
-    Caller,
-    SavedAnswer,
-    TrackedRequest,
-    as_caller,
-)
+from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, TrackedRequest
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.call import ClientConnection
 from tests.support.driver import Sandbox, card
 from tests.support.postgres import Postgres
+from tests.support.projects import save_answer
 from tests.support.servers import make_server
 from tests.support.state_files import reconnect, snapshot_of
 
@@ -142,23 +137,14 @@ def test_a_refused_call_claims_nothing(sandbox: Sandbox) -> None:
     assert sandbox.post(PATH, ORDER, headers=key("order-17")).status_code == 201
 
 
-def save(sandbox: Sandbox, number: int) -> None:
-    """Create an order in process, with a key."""
-    client = Caller()
-    client.tracked = TrackedRequest(
-        "", lambda edit: SavedAnswer(str(number), edit.now, "", 201, None, None, ""), ""
-    )
-    with as_caller(client):
-        sandbox.project_in_process.change_settings({"name": f"change {number}"})
-
-
 @pytest.mark.rule("A57")
 def test_the_oldest_of_a_thousand_keys_is_forgotten(sandbox: Sandbox) -> None:
     """Beyond the limit, each new key replaces the oldest."""
+    project = sandbox.project_in_process
     for number in range(SAVED_ANSWERS_MAX + 2):
-        save(sandbox, number)
-    answers = sandbox.project_in_process.epoch.store.answers()
-    assert [int(saved.id) for saved in answers] == list(range(2, SAVED_ANSWERS_MAX + 2))
+        save_answer(project, number)
+    answers = [int(saved.id) for saved in project.epoch.store.answers()]
+    assert answers == list(range(2, SAVED_ANSWERS_MAX + 2))
 
 
 class Impatient(ClientConnection):

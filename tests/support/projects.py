@@ -5,6 +5,7 @@ from typing import Any
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox.projects.caller import Caller, SavedAnswer, TrackedRequest, as_caller
 from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
@@ -42,3 +43,13 @@ def stored_registry(file: StateFile, at: datetime) -> Registry:
     """Return the registry of a state file, at a fixed time and without background workers."""
     services = Services(RealTime(lambda: at, lambda: 0.0))
     return restore_registry(services, file, catalogue(), ids=Ids(1))
+
+
+def save_answer(project: Project, number: int) -> None:
+    """Make a change with an Idempotency-Key, whose answer gets the number as its id."""
+    client = Caller()
+    client.tracked = TrackedRequest(
+        "", lambda edit: SavedAnswer(str(number), edit.now, "", 201, None, None, ""), str(number)
+    )
+    with as_caller(client):
+        project.change_settings({"name": f"change {number}"})

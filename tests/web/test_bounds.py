@@ -22,7 +22,7 @@ from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.ui.dashboard.notices import NOTICES, Notice, with_notice
 from tests.documentation.parts import LIMITS
 from tests.support.driver import Sandbox, by, card
-from tests.support.projects import made_project
+from tests.support.projects import made_project, save_answer
 from tests.support.shop import Shop
 
 EXCESS = 30
@@ -136,6 +136,13 @@ def fill_disconnected_listeners(project: Project, count: int) -> int:
     return sum(listener_of(project).is_disconnected(f"listener {number}") for number in range(count))
 
 
+def fill_answers(project: Project, count: int) -> int:
+    """Make changes with keys."""
+    for number in range(count):
+        save_answer(project, number)
+    return len(project.epoch.store.answers())
+
+
 FILLS: dict[str, Fill] = {
     **{subject: fill_with(entry) for subject, entry in ENTRIES.items()},
     "Requests in the journal": fill_journal,
@@ -145,6 +152,7 @@ FILLS: dict[str, Fill] = {
     "Events for watchers": fill_events,
     "A value in an event": fill_long_event,
     "Forms of bank QR pages": fill_scan_forms,
+    "Answers to requests with an Idempotency-Key": fill_answers,
     "Notices on the dashboard": fill_notices,
     "Disconnected listeners": fill_disconnected_listeners,
 }

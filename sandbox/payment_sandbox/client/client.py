@@ -12,9 +12,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
-from payment_sandbox.client.plain import HasDocument, to_json_value, to_seconds
-from payment_sandbox.client.sandbox_clock import Advance, SandboxClock, without_none
+from payment_sandbox.client.plain import HasDocument, to_json_value, to_seconds, without_none
+from payment_sandbox.client.sandbox_clock import Advance, SandboxClock
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.events import Event
@@ -58,7 +59,7 @@ YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 
-class BaseClient:
+class BaseClient(ControlCommands):
     """The transport part of ``SandboxClient``: sends calls, and raises refusals as ``SandboxError``."""
 
     def __init__(
@@ -77,7 +78,7 @@ class BaseClient:
         self._timeout_seconds = timeout_seconds
         self.base_url = base_url.rstrip("/")
         self.api_key = api_key
-        self.clock = SandboxClock(self.call)
+        self.clock = SandboxClock(self)
         self._control_token = control_token
         self.session = session or direct_session()
 
@@ -372,10 +373,6 @@ class SandboxClient(BaseClient):
             return refused.now.get("status")
         status: str = answer["status"]
         return status
-
-    def agenda(self) -> list[answers.AgendaItem]:
-        """List the pending events, in order (CTL-17)."""
-        return self._list_items("/control/agenda/")
 
     def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[answers.Webhook]:
         """List webhooks with all their attempts, oldest first (CTL-21)."""

@@ -46,3 +46,8 @@ def to_seconds(duration: float | timedelta) -> float:
     if isinstance(duration, bool) or not isinstance(duration, int | float):
         raise TypeError(f"a timeout must be a number of seconds or a timedelta, not {duration!r}")
     return duration
+
+
+def without_none(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}

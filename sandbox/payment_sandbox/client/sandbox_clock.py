@@ -2,26 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
 
+from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import ends_at_caller
 from payment_sandbox.client.plain import to_seconds
-from payment_sandbox.web.answers.records import AgendaItem, Clock
+from payment_sandbox.web.answers import records as answers
+from payment_sandbox.web.answers.records import Clock, ProcessedEvent, WebhookInFlight
 
 __tracebackhide__ = ends_at_caller
-
-
-class CallFunction(Protocol):
-    """Makes an API call and returns the parsed body."""
-
-    def __call__(self, method: str, path: str, body: Any = None) -> Any:
-        """Make the call."""
-        ...
-
-
-def without_none(**values: Any) -> dict[str, Any]:
-    """Return the values that are not None."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -31,12 +19,12 @@ class Advance:
     ``stopped`` is true if a limit ended the advance early; ``under_way`` lists the webhooks in flight.
     """
 
-    answer: dict[str, Any]
+    answer: answers.Advance
     begun: datetime
     ended: datetime
-    events: list[AgendaItem]
+    events: list[ProcessedEvent]
     stopped: bool
-    under_way: list[dict[str, str]]
+    under_way: list[WebhookInFlight]
 
     @property
     def labels(self) -> list[str]:
@@ -47,24 +35,22 @@ class Advance:
 class SandboxClock:
     """The project's clock."""
 
-    def __init__(self, call: CallFunction) -> None:
-        self._call = call
+    def __init__(self, commands: ControlCommands) -> None:
+        self._commands = commands
 
     def read(self) -> Clock:
         """Return the clock's time, mode and rate."""
-        clock: Clock = self._call("GET", "/control/clock/")
-        return clock
+        return self._commands.read_clock()
 
     @property
     def now(self) -> datetime:
         """The current sandbox time."""
-        return datetime.fromisoformat(self._call("GET", "/control/clock/")["now"])
+        return datetime.fromisoformat(self.read()["now"])
 
     @property
     def mode(self) -> str:
         """The clock's mode, ``running`` or ``frozen``."""
-        mode: str = self._call("GET", "/control/clock/")["mode"]
-        return mode
+        return self.read()["mode"]
 
     def advance(
         self,
@@ -85,20 +71,25 @@ class SandboxClock:
         if by is not None and not isinstance(by, str | timedelta):
             raise TypeError(f"advance takes a timedelta or a period such as PT30M, not {by!r}")
         timeout = None if timeout_seconds is None else to_seconds(timeout_seconds)
-        body = without_none(by=by, to=to, until=until, max_events=max_events, timeout=timeout)
-        answer = self._call("POST", "/control/clock/advance/", body)
-        begun, ended = (datetime.fromisoformat(answer[key]) for key in ("from", "to"))
+        answer = self._commands.advance(
+            by=by,
+            to=to,
+            until=until,  # type: ignore[arg-type] # the server refuses any other word, with a suggestion
+            max_events=max_events,
+            timeout_seconds=timeout,
+        )
+        begun, ended = (datetime.fromisoformat(moment) for moment in (answer["from"], answer["to"]))
         stopped, under_way = answer.get("stopped", False), answer.get("under_way", [])
         return Advance(answer, begun, ended, answer["events"], stopped, under_way)
 
     def freeze(self) -> None:
         """Freeze the clock (CTL-12)."""
-        self._call("PATCH", "/control/clock/", {"mode": "frozen"})
+        self._commands.change_clock(mode="frozen")
 
     def run(self, rate: float = 1.0) -> None:
         """Run the clock at ``rate`` sandbox seconds per real second (CTL-12)."""
-        self._call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
+        self._commands.change_clock(mode="running", rate=rate)
 
     def set(self, now: datetime | str) -> None:
         """Set the clock forward and run all events due by then. A time without an offset is UTC (CTL-12)."""
-        self._call("PATCH", "/control/clock/", {"now": now})
+        self._commands.change_clock(now=now)

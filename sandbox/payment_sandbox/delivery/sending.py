@@ -23,7 +23,7 @@ from payment_sandbox.orders.webhooks import (
     WebhookRequest,
 )
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch, State
+from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
 from payment_sandbox.projects.journal import truncate_masked
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
@@ -308,7 +308,7 @@ def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
         edit.state = edit.state._replace(swapped=(delivery.id,))
 
 
-def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:
+def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> ProcessedEvent:
     outcome = reply.fault or reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
     return {
         "at": timestamp(at),

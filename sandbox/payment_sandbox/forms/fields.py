@@ -71,6 +71,16 @@ class Text(DescribedField, fields.String):
             self.validators.append(PatternMatch(pattern, f"must be {expected}"))
 
 
+class Label(Text):
+    """A name or a description."""
+
+    LENGTH_MAX: Final = 1000
+
+    def __init__(self, **options: Any) -> None:
+        length = validate.Length(max=self.LENGTH_MAX, error="must have at most {max:,} characters")
+        super().__init__(validate=length, **options)
+
+
 class AnyValue(DescribedField, fields.Raw):
     """Any JSON value, stored and repeated in responses."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import LAST_MOMENT, timestamp
@@ -14,7 +14,7 @@ from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.commands import AttemptDelivery, Command, PerformAction
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch, FailedCommand
+from payment_sandbox.projects.epoch import Epoch, FailedCommand, ProcessedEvent
 from payment_sandbox.projects.jobs import JOB_KIND, Job
 from payment_sandbox.projects.journal import Failure
 from payment_sandbox.projects.project import Project, ProjectReset
@@ -74,15 +74,23 @@ class AdvanceLimits(NamedTuple):
     timeout_seconds: float = TIMEOUT_SECONDS
 
 
+class WebhookInFlight(TypedDict):
+    """A webhook in flight: sent, and not answered yet."""
+
+    delivery_id: str
+    order_id: str
+    url: str
+
+
 @dataclass(slots=True)
 class AdvanceResult:
     """The result of an advance; ``under_way`` lists all webhooks in flight, even those of other clients."""
 
     begun: datetime
     ended: datetime
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[ProcessedEvent] = field(default_factory=list)
     stopped: bool = False
-    under_way: list[dict[str, Any]] = field(default_factory=list)
+    under_way: list[WebhookInFlight] = field(default_factory=list)
     by_hand: bool = False  # whether a call stopped the advance
 
 
@@ -203,7 +211,7 @@ class _AdvanceRun:
         return now if due is None else max(due.at, now)
 
 
-def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
+def _list_unanswered(project: Project, epoch: Epoch) -> list[WebhookInFlight]:
     """List the unanswered webhooks."""
     pending = epoch.outbox.pending()[:UNANSWERED_SHOWN_MAX]
     return [

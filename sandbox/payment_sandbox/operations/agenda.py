@@ -2,23 +2,23 @@
 
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.epoch import CLEANUP_LENGTH_MIN, Epoch
+from payment_sandbox.projects.epoch import CLEANUP_LENGTH_MIN, AgendaItem, Epoch, ProcessedEvent
 from payment_sandbox.projects.jobs import JOB_KIND, Job
 from payment_sandbox.projects.project import Project, ProjectReset
 
 CLEANUP_BATCH_SIZE: Final = 20  # each order adds a few entries
 
 
-def event(due: DueItem[Command], error: str | None = None) -> dict[str, Any]:
+def event(due: DueItem[Command], error: str | None = None) -> ProcessedEvent:
     """Format an agenda entry for a response; a failed entry has an ``error``."""
-    shown: dict[str, Any] = {
+    shown: ProcessedEvent = {
         "at": timestamp(due.at),
         "kind": due.item.kind,
         "order_id": due.item.order_id,
@@ -33,7 +33,7 @@ def entries_of(epoch: Epoch, order: Order) -> list[DueItem[Command]]:
     return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
 
 
-def agenda(epoch: Epoch) -> list[dict[str, Any]]:
+def agenda(epoch: Epoch) -> list[AgendaItem]:
     """List the failed entries, then the scheduled entries by time (CTL-17)."""
     failed = sorted(epoch.failed_commands.values(), key=lambda failed_command: failed_command.due[:2])
     due = [event(due) for due in epoch.timeline if applies(epoch, due)]
@@ -42,9 +42,9 @@ def agenda(epoch: Epoch) -> list[dict[str, Any]]:
     return [*(event(failed_command.due, failed_command.error) for failed_command in failed), *due]
 
 
-def job_event(job: Job, error: str | None = None) -> dict[str, Any]:
+def job_event(job: Job, error: str | None = None) -> ProcessedEvent:
     """Format a run of a shop's job as an agenda entry without an order."""
-    shown = {"at": timestamp(job.at), "kind": JOB_KIND, "order_id": "", "label": job.label}
+    shown: ProcessedEvent = {"at": timestamp(job.at), "kind": JOB_KIND, "order_id": "", "label": job.label}
     return shown if error is None else {**shown, "failed": error}
 
 

@@ -128,6 +128,7 @@ ACTION_PHRASES: Final = {
     "void": "voids by hand",
     "refund": "refunds by hand",
 }
+RESENT_NOTE: Final = " · sent again by the HTTP client"
 PARTY_BY_ACTOR: Final = {PROCESSOR: BANK, MERCHANT_ACTOR: SHOP}
 APPROVED: Final = "approved"
 DECLINED: Final = "declined"
@@ -223,7 +224,7 @@ def _entry(
 
 def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:
     source = Source(entry.id, entry.at, entry.real_at or entry.at, entry.order_id)
-    yield _entry(source, "request", f"{entry.method} {short_path(entry.path)}", SHOP)
+    yield _entry(source, "request", f"{entry.method} {short_path(entry.path)}{resent_note(entry)}", SHOP)
     response = source._replace(id=f"{entry.id}/response", real_at=entry.answered_at or source.real_at)
     words = [str(entry.status) if entry.status is not None else "no response", entry.rule or ""]
     is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
@@ -236,6 +237,11 @@ def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:
         detail=f"fault: {fault_in_words(fault.document)}" if fault is not None else None,
         lost=fault is not None and fault.sends_nothing,
     )
+
+
+def resent_note(entry: JournalEntry) -> str:
+    """Return the note on a request that the HTTP client may have sent again; empty for other requests."""
+    return RESENT_NOTE if entry.resent_of is not None else ""
 
 
 def _outcomes(statuses: Iterable[ReachedStatus]) -> dict[str | None, str]:

@@ -9,6 +9,7 @@ from payment_sandbox.operations.history import (
     TimelineEntry,
     attempt_number,
     history,
+    resent_note,
     webhook_of,
 )
 from payment_sandbox.operations.review.evidence import Finding, parse_object, whole_number
@@ -83,7 +84,7 @@ def describe_call(entry: JournalEntry) -> str:
     verb = CALL_DESCRIPTIONS.get(
         (entry.method, parts[0] if parts else ORDER if segments[0] else ORDERS_SEGMENT), ""
     )
-    return _with_amount(verb, entry) if verb else ""
+    return f"{_with_amount(verb, entry)}{resent_note(entry)}" if verb else ""
 
 
 def _with_amount(verb: str, entry: JournalEntry) -> str:

@@ -22,7 +22,7 @@ from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, 
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, RequestCommit
-from payment_sandbox.projects.epoch import Epoch, IfMatch, State
+from payment_sandbox.projects.epoch import Epoch, IfMatch, ProcessedEvent, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
@@ -79,7 +79,7 @@ class Edit:
         self.state: State = epoch.state
         self.ids: Ids = epoch.ids.copy()
         self.to_send: list[QueuedDelivery] = []
-        self.advance_log: list[dict[str, Any]] = []  # entries for the log of the current advance
+        self.advance_log: list[ProcessedEvent] = []  # entries for the log of the current advance
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []

@@ -4,8 +4,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict
 
+from payment_sandbox.kernel.descriptions import Moment
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import DueItem, Timeline
 from payment_sandbox.methods.common import Terms
@@ -87,6 +88,22 @@ class FailedCommand(NamedTuple):
     error: str
 
 
+class AgendaItem(TypedDict):
+    """A scheduled event, pending or failed."""
+
+    at: Moment
+    kind: str
+    order_id: str
+    label: str
+    failed: NotRequired[Annotated[str, "The error of a failed event, which is not retried."]]
+
+
+class ProcessedEvent(AgendaItem):
+    """An event that ran during an advance."""
+
+    delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
+
+
 class Epoch:
     """Records, agenda, clock, webhooks and journal of a project between two resets.
 
@@ -111,7 +128,7 @@ class Epoch:
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
-        self.advance_log: list[dict[str, Any]] | None = None  # the log of the current advance
+        self.advance_log: list[ProcessedEvent] | None = None  # the log of the current advance
         self.finished_advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has asked the current advance to stop
         # The ETag and body of some orders, by order id: a cache for the web layer.

@@ -129,6 +129,7 @@ class JournalEntry(NamedTuple):
     unknown: tuple[tuple[str, str | None], ...] = ()
     warnings: tuple[str, ...] = ()
     caller: str = SHOP
+    resent_of: str | None = None  # the lost request that an HTTP client may have sent again as this one
 
     @property
     def is_evidence(self) -> bool:

@@ -1,7 +1,7 @@
 """A project: one merchant integration under test, isolated from all others."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final
 
@@ -57,6 +57,10 @@ class Services:
 
     def count_order(self) -> None:
         """Count an order."""
+
+    def creating_many(self) -> AbstractContextManager[None]:
+        """Create many objects in this context; by default, no different from a few."""
+        return nullcontext()
 
     def on_epoch_end(self, epoch: Epoch) -> None:
         """Handle the end of an epoch."""

@@ -22,7 +22,7 @@ from payment_sandbox.forms import (
     checks,
     read,
 )
-from payment_sandbox.forms.fields import Anything, Number
+from payment_sandbox.forms.fields import Anything, Label, Number
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, refusal_classes
@@ -77,8 +77,8 @@ FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "
 class SettingsForm(Form):
     """The settings of a project."""
 
-    name = Text(about="The merchant's name on the payment pages.")
-    owner = Text(about="The owner of the project: a person, a team or a CI job.")
+    name = Label(about="The merchant's name on the payment pages.")
+    owner = Label(about="The owner of the project: a person, a team or a CI job.")
     expires_after = PeriodText(
         allow_none=True,
         about="Real time without calls after which a server deletes the project; null means never.",
@@ -90,7 +90,8 @@ class SettingsForm(Form):
         allow_none=True, about="The URL for webhooks, unless an order has its own URL; null means none."
     )
     forward_to = WebUrl(
-        allow_none=True, about="The target of the command listen; webhooks wait until the command runs."
+        allow_none=True,
+        about="The target of the command listen; webhooks are unsent until the command runs.",
     )
     payment_methods = Items(Choice(METHOD_NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(
@@ -125,7 +126,7 @@ class SettingsForm(Form):
     )
     webhook_timeout = Number(
         validate=validate.Range(*TIMEOUT_RANGE, error="must be between {min} and {max}"),
-        about="The real seconds that a webhook waits for the shop's answer; 5 by default.",
+        about="The real seconds that a webhook waits for the answer of the shop.",
     )
     webhook_timing = Choice(
         (AFTER_RESPONSE, BEFORE_RESPONSE), about="Whether webhooks are sent after the response or before it."
@@ -196,7 +197,7 @@ class Settings:
     unknown_fields: str = "drop"
     unknown_locale: str = "reject"
     webhook_timing: str = "after_response"
-    webhook_timeout: float = TIMEOUT_SECONDS
+    webhook_timeout: float = TIMEOUT_SECONDS  # SET-57
     seed: int = 0
     newer_settings: Mapping[str, Any] = field(
         default_factory=dict
@@ -263,6 +264,9 @@ def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
         Invalid: lists every invalid setting.
     """
     known = {name: value for name, value in data.items() if name in KNOWN_SETTINGS}
+    for name in ("name", "owner"):  # earlier versions had no limit
+        if isinstance(known.get(name), str):
+            known[name] = known[name][: Label.LENGTH_MAX]
     newer_settings = {name: value for name, value in data.items() if name not in KNOWN_SETTINGS}
     return replace(read_settings(known, Settings(), path), newer_settings=newer_settings)
 

@@ -7,7 +7,7 @@ from marshmallow import ValidationError
 
 from payment_sandbox.forms import Cents, Choice, Flag, Form, FormPart, Items, PeriodText, Text, Whole
 from payment_sandbox.forms.base import Problem, checks
-from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds
+from payment_sandbox.forms.fields import Anything, Label, OneOrMany, Seconds
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
 from payment_sandbox.orders.statuses import OrderStatus
@@ -250,7 +250,7 @@ class ScenarioForm(Form):
         expected="lower-case letters, digits and hyphens",
         about="The file name without its extension.",
     )
-    description = Text(about="The purpose of the scenario, in one sentence.")
+    description = Label(about="The purpose of the scenario, in one sentence.")
     settings = Anything(keys=Text(), about="Project settings while the scenario is active.")
     rules = Items(
         FormPart(RuleForm), most=RULES_MAX, wrong_max=RULES_MAX, about="The first matching rule applies."

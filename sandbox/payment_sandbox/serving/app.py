@@ -70,7 +70,7 @@ class Part(Flask):
         for rule in self.url_map.iter_rules():
             if rule.endpoint not in self._routes:
                 view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
-                self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, facts_of(view))
+                self._routes[rule.endpoint] = ResolvedRoute(face.answer, face.admit, view, facts_of(view))
 
     def match(self, call: Call, path: str) -> None:
         """Find the route of a call."""
@@ -148,6 +148,12 @@ class SandboxApp:
         if call.route is not None:
             place(call, length)
         return call
+
+    def admit(self, call: Call) -> Response | None:
+        """Return the refusal of a call whose large body has not arrived; None if its sender may send it."""
+        assert call.route is not None, "a route must match"
+        with as_caller(call):
+            return call.route.admit(call)
 
     def respond(self, call: Call) -> Response:
         """Answer a call."""

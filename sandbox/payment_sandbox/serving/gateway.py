@@ -19,7 +19,6 @@ from payment_sandbox.serving.threads import Threads, run_on_thread
 from payment_sandbox.serving.turns import ThreadTurn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
-from payment_sandbox.web.answers.page_urls import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, Placement
 from payment_sandbox.web.statistics import Statistics
@@ -65,7 +64,7 @@ class Gateway:
         self._limits = limits
         self._count = statistics.count_call
         self._is_draining = is_draining or (lambda: False)
-        self._snapshots_bytes = 0  # the memory reserved for snapshots being received
+        self._snapshots_bytes: dict[str, int] = {}  # reserved for the snapshots being received, by project
         self._threads = Threads("request")
         self._on_loop = Turns(loop, 1)
         self._on_threads = Turns(loop, RUNNING_CALLS_MAX if is_draining is None else RUNNING_CALLS_MAX_SHARED)
@@ -89,8 +88,8 @@ class Gateway:
                 return await reply.send(refusal)
             if not http.body_exists:
                 return await self._answer(http, reply, BytesIO(), 0)
-            if _may_be_large(http) and accepts_snapshot(http.path):
-                return await self._answer_snapshot(http, reply)
+            if _may_be_large(http) and (call := self._place_large(http)) is not None:
+                return await self._answer_snapshot(http, reply, call)
             return await self._answer(http, reply, *await self._read(http, BODY_BYTES_MAX))
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
@@ -102,18 +101,31 @@ class Gateway:
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
 
+    def _place_large(self, http: web_request.BaseRequest) -> Call | None:
+        """Return the call for a request before its large body arrives; None if its route takes none."""
+        client = ClientConnection(http.raw_headers, has_event_loop=True)
+        call = self._application.place(
+            environment(http, BytesIO(), 0), http.content_length or STATE_BYTES_MAX, client
+        )
+        return call if call.route is not None and call.route.facts.admit is not None else None
+
     async def _answer_snapshot(
-        self, http: web_request.BaseRequest, reply: Reply
+        self, http: web_request.BaseRequest, reply: Reply, call: Call
     ) -> web_response.StreamResponse:
-        """Answer a request with a large body, if there is memory for it."""
+        """Answer a request with a large body, if its sender may send one, and there is memory for it."""
+        checking = await self._start(self._on_threads, call.share, lambda _: self._application.admit(call))
+        if (refusal := await shield(checking)) is not None:
+            return await reply.send(refusal)
+        project_id = call.project.project_id
         reserved = min(http.content_length or STATE_BYTES_MAX, STATE_BYTES_MAX)
-        self._snapshots_bytes += reserved
+        in_all = sum(self._snapshots_bytes.values()) + reserved
+        if project_id in self._snapshots_bytes or in_all > self._limits.snapshots_bytes:
+            return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
+        self._snapshots_bytes[project_id] = reserved
         try:
-            if self._snapshots_bytes > self._limits.snapshots_bytes:
-                return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
             return await self._answer(http, reply, *await self._read(http, STATE_BYTES_MAX))
         finally:
-            self._snapshots_bytes -= reserved
+            del self._snapshots_bytes[project_id]
 
     async def _read(self, http: web_request.BaseRequest, bytes_max: int) -> tuple[BytesIO, int]:
         """Read a body up to its limit; return it and its length. aiohttp drops the rest of a longer one."""

@@ -3,6 +3,8 @@
 import gc
 import heapq
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from math import inf
 from threading import Condition, Event, Thread
@@ -198,6 +200,19 @@ class ServerServices(Services):
         if self._freeze_memory and next(self._orders) % ORDERS_PER_FREEZE == 0:
             gc.collect()
             gc.freeze()
+
+    @contextmanager
+    def creating_many(self) -> Iterator[None]:
+        """Pause the garbage collector, which would scan all new objects again and again, and freeze them."""
+        if not self._freeze_memory:
+            yield
+            return
+        gc.disable()
+        try:
+            yield
+        finally:
+            gc.freeze()
+            gc.enable()
 
     def on_epoch_end(self, epoch: Epoch) -> None:
         """Unfreeze memory at the end of a large epoch, so that it can be collected."""

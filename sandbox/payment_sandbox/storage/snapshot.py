@@ -1,12 +1,14 @@
 """Snapshots: the whole state of a project as one document."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from types import GeneratorType
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import load, unknown_keys
+from payment_sandbox.forms.fields import Label
 from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.forms.order_fields import SentForm
 from payment_sandbox.kernel.ids import Ids
@@ -346,9 +348,17 @@ class ConsistentSnapshot(NamedTuple):
     change: ChangeSet
 
 
+def capture(project: Project) -> Callable[[], dict[str, Any]]:
+    """Take the project's state; the returned function encodes it as often as it is called."""
+    return partial(_encode_parts, project.epoch.journal, _requeue_failed(project))
+
+
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """Return the project's state as plain data (CTL-10), with iterators for lists, which may be long."""
-    journal, snapshot = project.epoch.journal, _requeue_failed(project)
+    return capture(project)()
+
+
+def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
     settings = {
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
@@ -465,7 +475,10 @@ def _decode_snapshot(document: Any) -> Snapshot:
 
 def chosen_state(chosen: Configuration, settings: Settings, clock: Clock) -> State:
     """Return a state with the stored settings, scenario and faults, before any use of them."""
-    scenario = load_scenario(chosen.scenario, settings.method_names)
+    document = chosen.scenario
+    if isinstance(document.get("description"), str):  # earlier versions had no limit
+        document = {**document, "description": document["description"][: Label.LENGTH_MAX]}
+    scenario = load_scenario(document, settings.method_names)
     state = State.initial(settings, clock).with_scenario(scenario)
     return state._replace(faults=Faults.parse(chosen.faults))
 

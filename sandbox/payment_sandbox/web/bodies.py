@@ -13,33 +13,41 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import RequestRefused
 
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
-STATE_BYTES_MAX: Final = 256 << 20
+STATE_BYTES_MAX: Final = 128 << 20
 NESTING_MAX: Final = 100
 VALUES_MAX: Final = 20_000
+SPACE: Final = " \t\n\r"
 IDENTITY_CODING: Final = "identity"
 EMPTY_VALUES: Final[tuple[Any, ...]] = ([], None, "")  # PHP encodes an empty array as []
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
-def json_body(call: Call, *, empty_is: Any = None, is_snapshot: bool = False) -> Any:
+def json_body(call: Call, *, empty_is: Any = None) -> Any:
     """Read the request's body as JSON; an empty body becomes ``empty_is``, if set, like an empty value (A05).
-
-    A snapshot may be larger than other bodies, and hold any number of values.
 
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
     """
     if call.body is None:
-        body = raw_body(call, STATE_BYTES_MAX if is_snapshot else BODY_BYTES_MAX)
-        if not body or body.isspace():
-            if empty_is is not None:
-                return empty_is
-            raise RequestRefused(400, "the body is empty, expected a JSON object")
-        if call.request.mimetype != "application/json":
-            sent = call.request.mimetype or "nothing"
-            raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
-        call.body = parse(body, None if is_snapshot else VALUES_MAX)
+        body = raw_body(call)
+        if empty_is is not None and (not body or body.isspace()):
+            return empty_is
+        refuse_other_types(call, body)
+        call.body = parse(body)
     return empty_is if empty_is is not None and call.body in EMPTY_VALUES else call.body
+
+
+def refuse_other_types(call: Call, body: bytes) -> None:
+    """Refuse an empty body, and a body that is not declared as JSON.
+
+    Raises:
+        RequestRefused: wrong Content-Type (415), empty (400).
+    """
+    if not body or body.isspace():
+        raise RequestRefused(400, "the body is empty, expected a JSON object")
+    if call.request.mimetype != "application/json":
+        sent = call.request.mimetype or "nothing"
+        raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
 
 
 def document_body(call: Call) -> Document:
@@ -85,41 +93,53 @@ def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     return request.get_data()
 
 
-def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
-    """Parse JSON strictly; ``values_max`` None allows any number of values.
+def parse(body: bytes) -> Any:
+    """Parse JSON strictly.
 
     Raises:
         RequestRefused: too many values, bad encoding or syntax, duplicate keys, NaN, deep nesting, or NUL.
     """
     # Counting takes much less time than parsing.
-    if values_max is not None and _count_values(body, values_max) > values_max:
-        raise RequestRefused(400, f"the body has more than {values_max:,} values")
+    if count_separators(body) >= VALUES_MAX and count_separators(_STRING.sub(b"", body)) >= VALUES_MAX:
+        raise RequestRefused(400, f"the body has more than {VALUES_MAX:,} values")
     try:
-        data = _DECODER.decode(body.removeprefix(BOM_UTF8).decode("utf-8"))
+        text = body.removeprefix(BOM_UTF8).decode("utf-8")
+        data, end = parse_value(text, len(text) - len(text.lstrip(SPACE)), NESTING_MAX)
+        if text[end:].strip(SPACE):
+            raise json.JSONDecodeError("Extra data", text, end)
     except UnicodeDecodeError as error:
         raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is invalid") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise RequestRefused(400, f"the body is not JSON: {error.msg} at {where}") from None
+    return data
+
+
+def parse_value(text: str, start: int, levels_max: int) -> tuple[Any, int]:
+    """Parse the JSON value that starts at ``start`` strictly; return it and its end.
+
+    Raises:
+        JSONDecodeError: bad syntax, or the text ends inside the value.
+        RequestRefused: duplicate keys, NaN, deep nesting, or NUL.
+    """
+    try:
+        data, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError:
+        raise
     except RecursionError:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
     except ValueError:  # the body has a number with more digits than Python converts
         raise RequestRefused(400, "the body contains a number with too many digits") from None
-    if is_nested_deeper(body, data, NESTING_MAX):
+    if text.count("[", start, end) + text.count("{", start, end) > levels_max and depth(data) > levels_max:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")
-    if b"\\u" in body:
+    if text.find("\\u", start, end) >= 0:
         _refuse_forbidden_characters(data)
-    return data
+    return data, end
 
 
-def _count_values(body: bytes, limit: int) -> int:
-    """Return an upper bound on the number of values; the bound is exact above ``limit``."""
-    count = _count_separators(body)
-    return count if count <= limit else _count_separators(_STRING.sub(b"", body))
-
-
-def _count_separators(body: bytes) -> int:
-    return body.count(b",") + body.count(b"[") + body.count(b"{") + 1
+def count_separators(text: bytes) -> int:
+    """Count the commas and opening brackets: at least the number of values, less one."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 _STRING: Final = Pattern(
@@ -127,7 +147,8 @@ _STRING: Final = Pattern(
 )  # an unterminated string extends to the end
 
 
-def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object from its members; refuse a repeated key."""
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise RequestRefused(
@@ -157,16 +178,12 @@ def _parse_float(text: str) -> float:
 
 
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_build_object, parse_constant=_refuse_constant, parse_float=_parse_float
+    object_pairs_hook=build_object, parse_constant=_refuse_constant, parse_float=_parse_float
 )
 
 
-def is_nested_deeper(body: bytes, data: Any, levels_max: int) -> bool:
-    """Whether the JSON in a body, parsed as ``data``, has more than ``levels_max`` levels."""
-    return body.count(b"[") + body.count(b"{") > levels_max and _depth(data) > levels_max
-
-
-def _depth(data: Any) -> int:
+def depth(data: Any) -> int:
+    """Return the number of nested levels in parsed JSON."""
     deepest, level = 0, [data]
     while level:
         deepest += 1

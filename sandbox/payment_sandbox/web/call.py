@@ -130,6 +130,7 @@ class Call(Caller):
         "notes",
         "placement",
         "project",
+        "query",
         "real_at",
         "rendered",
         "request",
@@ -160,6 +161,7 @@ class Call(Caller):
         self.project: Project  # the project of the API key or the path, once it is known
         self.first_epoch: Epoch  # the project's epoch when the call began, which a reset replaces
         self.real_at: datetime | None = None  # the time of arrival
+        self.query: Mapping[str, Any] = {}  # the parsed query of a control call
         self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body

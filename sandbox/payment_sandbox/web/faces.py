@@ -63,6 +63,16 @@ class Face:
                 response = self._on_error(call, error)
         return response
 
+    def admit(self, call: Call) -> Response | None:
+        """Return the refusal of a call before its large body arrives; None if the call is admitted."""
+        assert call.route is not None, "a route must match"
+        try:
+            if call.route.facts.admit is not None:
+                call.route.facts.admit(call)
+        except Exception as error:
+            return self._on_error(call, error)
+        return None
+
 
 def let_others_run(call: Call) -> None:
     """Let other calls run while this call waits, if its route may wait."""

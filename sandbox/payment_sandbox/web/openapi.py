@@ -42,7 +42,7 @@ ERROR_DESCRIPTIONS: Final = {
     412: "The ETag in If-Match is out of date",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
-    429: "The server's project quota is exhausted",
+    429: "The server's project quota is exhausted, or too many attempts with a wrong token failed",
     501: "A part of the server is not installed; `value` is the command that installs it",
     507: "A quota is exhausted, or the disk is full; the message says whether something has changed",
 }

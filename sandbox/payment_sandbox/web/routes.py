@@ -21,7 +21,8 @@ class Facts(NamedTuple):
     ``query`` are the forms of the body and the query. ``rules`` maps the path of a field to the rule broken
     by a wrong value. ``without_body`` lists additional success statuses without a body. ``slow`` marks slow
     calls, ``waits`` calls that may wait, for example for a webhook receiver; both run on threads. ``streams``
-    marks an event stream, which never ends.
+    marks an event stream, which never ends. ``admit`` finds the project of a call with a large body before
+    the body is received; other routes take no large bodies.
     """
 
     answers: Any = None
@@ -39,6 +40,7 @@ class Facts(NamedTuple):
     slow: bool = False
     waits: bool = False
     streams: bool = False
+    admit: Callable[[Any], object] | None = None
 
 
 class RecordList(NamedTuple):
@@ -57,6 +59,7 @@ class ResolvedRoute(NamedTuple):
     """A resolved route; ``answer`` runs the view inside the middlewares of its face."""
 
     answer: Callable[[Any], Response]
+    admit: Callable[[Any], Response | None]
     view: Callable[..., Response]
     facts: Facts
 

@@ -8,17 +8,14 @@ from marshmallow import ValidationError, validate
 from payment_sandbox.forms import (
     Cents,
     Choice,
-    DateTime,
     Form,
     PeriodText,
     Problem,
     Text,
     WebUrl,
-    Whole,
     checks,
 )
 from payment_sandbox.forms.base import did_you_mean, nearest_word
-from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
 
@@ -68,23 +65,3 @@ class ActForm(Form):
             nearest = nearest_word(data["action"], actions)
             expected = f"must be one of: {', '.join(actions)}, for the actor {data['actor']}"
             raise ValidationError(Problem(f"{expected}{did_you_mean(nearest)}", actions, nearest), "action")
-
-
-class AdvanceForm(Form):
-    """The target of a clock advance."""
-
-    by = PeriodText(zero=True, about="Advance by this duration.")
-    to = DateTime(about="Advance to this time.")
-    until = Choice(("next", "idle"), about="Advance to the next event, or until the agenda is empty.")
-    max_events = Whole(low=1, high=10_000_000, about="Stop after this many events; 10000 by default.")
-    timeout = Number(
-        validate=validate.Range(0, 600, min_inclusive=False, error="must be above 0 and at most 600 seconds"),
-        about="Stop after this many real seconds; 60 by default.",
-    )
-
-    @checks(although_invalid=False)
-    def require_one_target(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
-        """Require exactly one target."""
-        targets = ("by", "to", "until")
-        if sum(target in data for target in targets) != 1:
-            raise ValidationError(Problem(f"must contain exactly one of: {', '.join(targets)}", targets))

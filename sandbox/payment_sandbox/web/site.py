@@ -108,7 +108,7 @@ class RefusedCalls:
 
 
 class SignInFailures:
-    """Limits failed sign-ins by client address: some at once, then one in each pause.
+    """Limits guesses of keys and tokens by client address: some at once, then one in each pause.
 
     A success neither counts nor resets the count, so a valid API key does not help to guess others.
     """

@@ -118,6 +118,29 @@ def test_the_sign_in_refuses_further_guesses_with_the_time_to_wait() -> None:
     assert "too-early" in Page(answer).ids
 
 
+def test_sign_ins_and_calls_share_one_limit_for_guesses() -> None:
+    """Guesses of the token by sign-in and by call are counted together; a session continues."""
+    with make_server(control_token=TOKEN) as server:
+
+        def call(token: str | None) -> requests.Response:
+            headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+            return requests.get(f"{server.url}/control/projects/", headers=headers)
+
+        session, _ = sign_in(server, TOKEN)
+        assert [call(token).status_code for token in [TOKEN, None] * SIGN_IN_FAILURES_MAX] == [
+            200,
+            401,
+        ] * SIGN_IN_FAILURES_MAX
+        statuses = [sign_in(server, f"guess-{number}")[1].status_code for number in range(5)]
+        statuses += [call(f"guess-{number}").status_code for number in range(6)]
+        assert statuses == [401] * SIGN_IN_FAILURES_MAX + [429]
+        refused = call(TOKEN)
+        assert (refused.status_code, sign_in(server, TOKEN)[1].status_code) == (429, 429)
+        assert 0 < int(refused.headers["Retry-After"]) <= SIGN_IN_PAUSE_SECONDS
+        assert session.get(f"{server.url}/dashboard/").status_code == 200
+        assert "sign-in" not in session.get(f"{server.url}/dashboard/").url
+
+
 def test_a_cookie_ends_after_twelve_hours(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
     """The server checks the time itself; a later sign-in to another project does not extend the first."""
     (first, key), (second, other_key) = two_projects

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.operations.advance import AdvanceResult
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.advance import AdvanceResult, WebhookInFlight
+from payment_sandbox.projects.epoch import ProcessedEvent
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.ui.dashboard.notices import move_notice
 from payment_sandbox.ui.dashboard.settings_page import EDITABLE_SETTINGS
@@ -20,8 +22,9 @@ def test_a_move_that_stops_says_why(watched: Sandbox) -> None:
     """The notice names unanswered webhooks, and a slow shop; a stop as requested is no refusal."""
     project = watched.project_in_process
     now = project.now()
-    event = {"kind": "webhook", "order_id": "x"}
-    unanswered = move_notice(project, AdvanceResult(now, now, [event], True, [{}, {}]))
+    event: ProcessedEvent = {"at": timestamp(now), "kind": "webhook", "order_id": "x", "label": "webhook"}
+    in_flight: WebhookInFlight = {"delivery_id": "w", "order_id": "x", "url": "http://shop.example/"}
+    unanswered = move_notice(project, AdvanceResult(now, now, [event], True, [in_flight, in_flight]))
     assert (unanswered.is_refusal, unanswered.orders) == (True, ())
     assert unanswered.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet."
     requested = move_notice(project, AdvanceResult(now, now, [], True, [], True))
@@ -29,7 +32,7 @@ def test_a_move_that_stops_says_why(watched: Sandbox) -> None:
     assert requested.text == "Stopped at 12:00:00 as you asked: nothing was due so far."
     watched.pay(watched.place(card()))
     watched.settle()
-    slow = move_notice(project, AdvanceResult(now, now, [], True, [{}])).text
+    slow = move_notice(project, AdvanceResult(now, now, [], True, [in_flight])).text
     assert re.fullmatch(r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.", slow)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import requests
 
+from payment_sandbox.projects.settings import read_stored_settings
 from payment_sandbox.serving.server import Server
 from tests.support.driver import START, Sandbox, by, card, keyed, violations
 from tests.support.shop import Shop
@@ -95,3 +96,32 @@ def test_projects_with_the_same_seed_never_see_each_other(project: Callable[...,
     assert (one.read(orders[0])["status"], other.read(orders[1])["status"]) == ("completed", "new")
     one.advance("P1D")
     assert other.now() == START
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "label", "others"),
+    [
+        ("PATCH", "/control/project/", "name", {}),
+        ("PATCH", "/control/project/", "owner", {}),
+        ("PUT", "/control/scenario/", "description", {"name": "long"}),
+    ],
+)
+def test_a_label_has_at_most_1000_characters(
+    sandbox: Sandbox, method: str, path: str, label: str, others: dict[str, str]
+) -> None:
+    """Names and descriptions are short; longer ones of earlier versions are cut when they are loaded."""
+    assert sandbox.call(method, path, {label: "x" * 1000, **others}).status_code == 200
+    refused = sandbox.call(method, path, {label: "x" * 1001, **others})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["violations"][0]["path"] == label
+    assert "at most 1,000 characters" in refused.text
+    snapshot = sandbox.get("/control/state/").json()
+    for document in (snapshot["settings"], snapshot["scenario"]):
+        if label in document:
+            document[label] = "x" * 2000
+    assert (
+        read_stored_settings(snapshot["settings"], "settings").owner == snapshot["settings"]["owner"][:1000]
+    )
+    if label == "description":
+        assert sandbox.call("PUT", "/control/state/", snapshot).status_code == 200
+        assert len(sandbox.get("/control/scenario/").json()["description"]) == 1000

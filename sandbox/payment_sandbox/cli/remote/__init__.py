@@ -2,9 +2,15 @@
 
 from typing import Final
 
-from payment_sandbox.cli.remote import order_commands, project_commands, server_commands, webhook_commands
+from payment_sandbox.cli.remote import (
+    derived,
+    order_commands,
+    project_commands,
+    server_commands,
+    webhook_commands,
+)
 
-COMMANDS: Final = (
+OWN: Final = (
     server_commands.health,
     project_commands.clock,
     order_commands.orders,
@@ -15,7 +21,6 @@ COMMANDS: Final = (
     webhook_commands.webhooks,
     webhook_commands.redeliver,
     webhook_commands.listen,
-    server_commands.agenda,
     server_commands.journal,
     server_commands.review,
     server_commands.wait,
@@ -27,3 +32,11 @@ COMMANDS: Final = (
     project_commands.servers,
     project_commands.reset,
 )
+COVERED: Final = {
+    "read_clock": project_commands.clock,
+    "change_clock": project_commands.clock,
+    "advance": project_commands.clock,
+}
+"""The calls with a command of their own."""
+
+COMMANDS: Final = (*OWN, *derived.derived_commands(frozenset(COVERED)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from payment_sandbox.client import project_review
     from payment_sandbox.client.client import Event
     from payment_sandbox.operations import review as judge
-    from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
+    from payment_sandbox.web.answers.records import JournalEntry
 else:
     project_review = lazy("payment_sandbox.client.project_review")
     judge = lazy("payment_sandbox.operations.review")
@@ -85,17 +85,6 @@ def wait(
     call.show(
         state, lambda answer: ", ".join(f"{name} is {format_value(value)}" for name, value in answer.items())
     )
-
-
-@remote("agenda", example="agenda")
-def agenda(call: CommandRun) -> None:
-    """List pending events with their times."""
-
-    def row(item: "AgendaItem") -> tuple[object, ...]:
-        return short_time(item["at"]), item["label"], item.get("failed")
-
-    heads = ("at", "what", "failed")
-    call.table(call.sandbox.agenda(), lambda answer: map(row, answer), heads, "nothing is due")
 
 
 @remote("journal", example="journal --method POST --status 400")

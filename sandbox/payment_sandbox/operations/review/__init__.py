@@ -13,6 +13,7 @@ from payment_sandbox.operations.review.creation_checks import (
     find_late_captures,
     find_warnings,
     is_creation,
+    is_creation_request,
 )
 from payment_sandbox.operations.review.evidence import (
     HINT,
@@ -45,6 +46,7 @@ from payment_sandbox.operations.review.payment_checks import (
     lapsed_authorizations,
     series_of,
 )
+from payment_sandbox.operations.review.resent_checks import find_client_resends
 from payment_sandbox.operations.review.setup_checks import (
     count_unsent_changes,
     find_missing_webhook_url,
@@ -167,7 +169,7 @@ def _collect_basket(
     def is_same_basket(entry: JournalEntry) -> bool:
         return entry.request in bodies or (number is not None and number in entry.request)
 
-    creations = list(filter(is_creation, filter(is_same_basket, all_requests)))
+    creations = list(filter(is_creation_request, filter(is_same_basket, all_requests)))
     orders = _index_orders(epoch, creations)
     cancelled = [entry for entry in _evidence(epoch, orders) if entry.method == "DELETE"]
     reached = epoch.journal.of(ReachedStatus, orders)
@@ -182,7 +184,8 @@ def _evidence(epoch: Epoch, orders: Iterable[str] | None = None) -> list[Journal
 def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistory) -> list[Finding]:
     by_check = {check: list(check(history)) for check in checks}
     refusal_findings = chain.from_iterable(
-        by_check.get(check, ()) for check in (find_refused_repeats, find_unrefunded_cancellations)
+        by_check.get(check, ())
+        for check in (find_refused_repeats, find_unrefunded_cancellations, find_client_resends)
     )
     hints = find_refused_calls(history, refusal_findings) if find_refused_repeats in by_check else ()
     return [_add_lesson(epoch, finding) for finding in chain(*by_check.values(), hints)]
@@ -243,6 +246,7 @@ CHECKS: Final[Sequence[Check]] = (
     find_duplicate_orders,
     find_late_captures,
     find_blind_retries,
+    find_client_resends,
     find_moves_per_webhook,
     find_blind_repeats,
     find_concurrent_moves,
@@ -260,5 +264,5 @@ CHECKS: Final[Sequence[Check]] = (
     find_charges_after_decline,
 )
 """The checks in a review; their findings precede the hints about refused requests."""
-CROSS_ORDER_CHECKS: Final[Sequence[Check]] = (find_duplicate_orders, find_blind_retries)
+CROSS_ORDER_CHECKS: Final[Sequence[Check]] = (find_duplicate_orders, find_blind_retries, find_client_resends)
 """The checks that compare orders."""

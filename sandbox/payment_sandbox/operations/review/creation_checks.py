@@ -10,6 +10,7 @@ from typing import Final
 from payment_sandbox.operations.review.evidence import (
     Finding,
     ReviewedHistory,
+    advise_on_loss,
     format_request,
     is_answer_lost,
     number_in_words,
@@ -31,9 +32,15 @@ PARTIAL_CALL: Final = re.compile(r"/(captures|voids)/(amount|orderlines)/?$")
 PARTIAL_CALL_KEYS: Final = {"amount": "amount", "order_lines": "orderlines"}
 """The path segment of partial captures and voids, by the key of the amount or the lines."""
 FREE_FIELD: Final = "extra"
+CHECK_FIRST: Final = "After a lost response, first check whether the order exists: its webhooks show it."
 
 
 def is_creation(entry: JournalEntry) -> bool:
+    """Whether the shop creates an order by a request, which its HTTP client has not sent again."""
+    return entry.resent_of is None and is_creation_request(entry)
+
+
+def is_creation_request(entry: JournalEntry) -> bool:
     """Whether a request creates an order."""
     return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION_PATH)
 
@@ -127,7 +134,10 @@ def find_blind_retries(history: ReviewedHistory) -> Iterator[Finding]:
             yield Finding(
                 "CTL-23",
                 "Your shop created the order again after its response was lost, and now there are two orders",
-                "After a lost response, first check whether the order exists: its webhooks show it.",
+                advise_on_loss(
+                    first,
+                    "After a lost response, first check whether the order exists: its webhooks show it.",
+                ),
                 first.order_id,
                 (format_request(first), format_request(entry)),
                 amount=_surplus_amount(history, [first, entry]),

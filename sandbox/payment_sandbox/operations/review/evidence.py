@@ -15,7 +15,12 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
+from payment_sandbox.scenarios.effects import Truncate
 
+CUT_SHORT: Final = (
+    "The body was cut short, which is no error in Java's HttpURLConnection, Ruby's Net::HTTP, Perl's LWP or "
+    "PHP's file_get_contents: compare its length with Content-Length."
+)
 READ_STATUSES: Final = (200, 304)
 
 
@@ -208,6 +213,12 @@ def is_from_shop(attempt: WebhookAttempt) -> bool:
 def is_answer_lost(entry: JournalEntry) -> bool:
     """Whether a fault withheld the response from the shop."""
     return entry.fault is not None and entry.fault.loses_response
+
+
+def advise_on_loss(entry: JournalEntry, advice: str) -> str:
+    """Return the advice after a lost response; some clients do not report that a body was cut short."""
+    is_cut = entry.fault is not None and isinstance(entry.fault.effect, Truncate)
+    return f"{advice} {CUT_SHORT}" if is_cut else advice
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

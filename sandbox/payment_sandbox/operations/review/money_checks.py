@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.operations.review.evidence import (
     Finding,
     ReviewedHistory,
+    advise_on_loss,
     end_of,
     format_request,
     format_times,
@@ -91,11 +92,16 @@ class HandlerRun(NamedTuple):
 
 
 def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
-    """Return the calls that move money: captures, voids, refunds, and charges to stored cards."""
-    return [call for entry in requests if entry.method == "POST" for call in _money_call(entry)]
+    """Return the calls that move money: captures, voids, refunds, and charges to stored cards.
+
+    A request that the HTTP client may have sent again is not a call of the shop.
+    """
+    posts = (entry for entry in requests if entry.method == "POST" and entry.resent_of is None)
+    return list(chain.from_iterable(map(money_call, posts)))
 
 
-def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
+def money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
+    """Yield the movement of money by a request, if any."""
     match = MONEY_PATH.search(entry.path)
     order_id = order_in(entry)
     if match is not None and order_id is not None:
@@ -187,7 +193,7 @@ def _report_move_per_webhook(
     history: ReviewedHistory, pairs: Sequence[tuple[MoneyCall, HandlerRun]]
 ) -> Finding:
     calls = [call for call, _ in pairs]
-    cents, changes = _moved_cents(history, calls[0]), len({run.delivery_id for _, run in pairs})
+    cents, changes = moved_cents(history, calls[0]), len({run.delivery_id for _, run in pairs})
     events = "one status change" if changes == 1 else f"{number_in_words(changes)} status changes"
     return _report_repeated_move(
         pairs[0][1].order_id,
@@ -206,14 +212,17 @@ def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     for call in money_calls(history.requests):
         first = lost.pop(call.kind, None) if call.is_accepted() else None
         if first is not None and not _has_read_between(history.reads[call.order_id], first.entry, call.entry):
-            cents = _moved_cents(history, call)
+            cents = moved_cents(history, call)
             yield _report_repeated_move(
                 call.order_id or call.entry.order_id,
                 [first, call],
                 FAULT_RULE,
                 f"{_describe_call(call, cents)} twice: the first response was lost, "
                 "and the call was sent again",
-                "After a lost response, first read the order: it shows whether the call was executed.",
+                advise_on_loss(
+                    first.entry,
+                    "After a lost response, first read the order: it shows whether the call was executed.",
+                ),
                 cents,
             )._replace(page=LOST_RESPONSE.path)
         if is_answer_lost(call.entry) and call.is_accepted():
@@ -232,7 +241,7 @@ def find_concurrent_moves(history: ReviewedHistory) -> Iterator[Finding]:
             continue
         first = newest.get(call.kind)
         if first is not None and start_of(call.entry) < end_of(first.entry):
-            cents = _moved_cents(history, call)
+            cents = moved_cents(history, call)
             yield _report_repeated_move(
                 call.order_id,
                 [first, call],
@@ -264,7 +273,7 @@ def find_refused_repeats(history: ReviewedHistory) -> Iterator[Finding]:
 def _report_refused_repeat(
     history: ReviewedHistory, first: MoneyCall, repeats: Sequence[MoneyCall]
 ) -> Finding:
-    cents, (verb, past) = _moved_cents(history, first), CALL_VERBS[first.verb]
+    cents, (verb, past) = moved_cents(history, first), CALL_VERBS[first.verb]
     how_many = f"{number_in_words(len(repeats))} were" if len(repeats) > 1 else "the second was"
     return Finding(
         "SET-47",
@@ -306,7 +315,7 @@ def _describe_call(call: MoneyCall, cents: int | None) -> str:
     return f"Your shop {past} {euros(cents)}" if cents is not None else f"Your shop {past}"
 
 
-def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
+def moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
     """Return the amount moved by a call, according to the request or the response."""
     for data in (parse_object(call.body), parse_object(call.entry.response)):
         amount = whole_number(data.get("amount"))

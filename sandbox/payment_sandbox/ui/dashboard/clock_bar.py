@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from flask import Response
 
-from payment_sandbox.forms import read
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -15,11 +14,10 @@ from payment_sandbox.ui.dashboard.frame import FORM_FACTS, dashboard, enter, for
 from payment_sandbox.ui.dashboard.notices import Notice, move_notice, with_notice
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.control import COMMANDS
 from payment_sandbox.web.event_stream import ChangeStream, last_event_number
 from payment_sandbox.web.routes import route
-from payment_sandbox.web.shared_forms import AdvanceForm
 
-ADVANCE_FORM: Final = AdvanceForm()
 TARGETS: Final = ("by", "until", "to")
 BATCH_SECONDS_PER_WATCHER: Final = 0.005
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
@@ -36,7 +34,7 @@ def post_clock(call: Call, project_id: str) -> Response:
     if target:
         given = _with_zone(target)
         _refuse_past_time(project, given.get("to"))
-        result = advance_clock(project, read(ADVANCE_FORM, given))
+        result = advance_clock(project, COMMANDS["advance"].read(given))
         back = with_notice(project, back, move_notice(project, result))
     elif call.request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[call.request.form["rate"]])

@@ -15,6 +15,7 @@ from payment_sandbox.operations.beliefs import describe_period, format_moment_of
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
+from payment_sandbox.projects.epoch import AgendaItem
 from payment_sandbox.projects.listing import ProjectEntry, list_project
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
@@ -37,7 +38,7 @@ from payment_sandbox.ui.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.web.answers.page_urls import accepts_snapshot, base_path
+from payment_sandbox.web.answers.page_urls import base_path
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
@@ -96,7 +97,8 @@ dashboard = FactsBlueprint("dashboard", __name__)
 
 def refuse_large_forms(call: Call) -> None:
     """Refuse forms above the size limit, which would be parsed incompletely."""
-    if not accepts_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
+    assert call.route is not None, "a route must match"
+    if call.route.facts.admit is None and (call.request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
 
 
@@ -148,6 +150,22 @@ def format_evidence(line: str) -> str:
     return f"{format_clock(at)}  {shorten_ids(what).replace(' -> ', ' → ')}" if what else shorten_ids(line)
 
 
+def find_project(call: Call) -> Project:
+    """Find the project of a page.
+
+    Raises:
+        SignInRequired: the browser has not signed in.
+        Unknown: there is no such project.
+    """
+    project = call.site.registry.find_by_id(call.values["project_id"])
+    if project is None or not may_see(call, project):
+        if is_open(call):
+            raise Unknown("there is no such project")
+        raise SignInRequired
+    call.project = project
+    return project
+
+
 def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     """Find the project of a page, and run its due events.
 
@@ -156,14 +174,9 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
         Unknown: there is no such project.
         RequestRefused: 403, the form does not belong to the project; 400, the form has invalid characters.
     """
-    project = call.site.registry.find_by_id(project_id)
-    if project is None or not may_see(call, project):
-        if is_open(call):
-            raise Unknown("there is no such project")
-        raise SignInRequired
+    project = find_project(call)
     if call.request.method == "POST":
         _refuse_wrong_form(call, project_id)
-    call.project = project
     call.real_at = project.services.real.wall_now()
     if catches_up:
         call.catch_up()
@@ -253,7 +266,7 @@ def _menu(call: Call, project: Project) -> list[ProjectEntry]:
     return [list_project(project), *islice(others, MENU_MAX)]
 
 
-def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
+def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[AgendaItem]:
     """Return the next due events."""
     epoch = project.epoch
     due = (due for due in epoch.timeline.in_order() if applies(epoch, due))

@@ -13,24 +13,24 @@ from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import ADDRESS_SETTINGS, Project
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.storage import snapshot
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     PROJECT_PATH,
     VIEW_FACTS,
     dashboard,
     enter,
+    find_project,
     form_page,
     show,
     url,
 )
 from payment_sandbox.ui.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.answers.responses import streamed_answer
-from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
+from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer
 
 BAD_REQUEST: Final = 400
 SETTINGS_FORM: Final = SettingsForm()
@@ -105,19 +105,18 @@ def post_settings(call: Call, project_id: str) -> Response:
 def get_snapshot(call: Call, project_id: str) -> Response:
     """Download a snapshot of the project."""
     project = enter(call, project_id)
-    response = streamed_answer(snapshot.snapshot_parts(project))
+    response = snapshot_answer(project)
     response.headers["Content-Disposition"] = 'attachment; filename="snapshot.json"'
     return response
 
 
-@route(dashboard, "POST", f"{PROJECT_PATH}/state/", **FORM_FACTS)
+@route(dashboard, "POST", f"{PROJECT_PATH}/state/", **FORM_FACTS, admit=find_project)
 def post_snapshot(call: Call, project_id: str) -> Response:
     """Restore a snapshot from a file."""
     project = enter(call, project_id)
     file = call.request.files.get("file")
     try:
-        data = parse(file.read(STATE_BYTES_MAX), None) if file is not None else {}
-        snapshot.restore(project, data)
+        restore_text(project, file.read() if file is not None else b"{}")
     except RequestRefused as refused:
         return _settings_page(call, project, [Violation("file", refused.value)])
     except Invalid as invalid:

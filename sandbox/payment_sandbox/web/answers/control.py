@@ -1,6 +1,6 @@
 """The records in responses of the control API."""
 
-from typing import Any, cast
+from typing import Any
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
@@ -29,17 +29,16 @@ def advance_record(advance: AdvanceResult) -> records.Advance:
     return {
         "from": timestamp(advance.begun),
         "to": timestamp(advance.ended),
-        "events": cast(list[records.ProcessedEvent], advance.events),
+        "events": advance.events,
         **advance_limit_record(advance),
     }
 
 
 def advance_limit_record(advance: AdvanceResult) -> records.StopDetails:
     """Serialize the early stop of an advance, and the webhooks in flight; usually empty."""
-    under_way = cast(list[records.WebhookInFlight], advance.under_way)
     if advance.stopped:
-        return {"stopped": True, "under_way": under_way}
-    return {"under_way": under_way} if under_way else {}
+        return {"stopped": True, "under_way": advance.under_way}
+    return {"under_way": advance.under_way} if advance.under_way else {}
 
 
 def project_record(project: Project) -> records.Project:
@@ -149,4 +148,5 @@ def journal_summary(entry: JournalEntry) -> records.JournalEntry:
         "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
         "order_id": entry.order_id,
         "caller": entry.caller,
+        "resent_of": entry.resent_of,
     }

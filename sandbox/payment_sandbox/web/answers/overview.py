@@ -102,7 +102,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
         "order": order_record(project, order),
         "actions": actions_record(project, order),
         "decisions": list(epoch.journal.decisions(order.transactions)),
-        "agenda": [cast(records.AgendaItem, event(due)) for due in entries_of(epoch, order)],
+        "agenda": [event(due) for due in entries_of(epoch, order)],
         "webhooks": [
             delivery_record(delivery, project.masking)
             for order_id in (order.id, *(refund.id for refund in refunds))

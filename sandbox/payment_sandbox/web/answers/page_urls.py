@@ -75,7 +75,6 @@ def dashboard_path(project: Project, order: Order | None = None) -> str:
     return f"{base_path(project)}/dashboard/{project.project_id}/orders/{suffix}"
 
 
-STATE_PATH: Final = "/control/state/"
 EVENTS_PATH: Final = "/control/events/"
 DASHBOARD_PATH: Final = "/dashboard/"
 
@@ -87,13 +86,6 @@ def is_same_path(one: str, other: str) -> bool:
 
 def is_stream(path: str) -> bool:
     """Whether a path serves an event stream, which never ends."""
-    return is_same_path(path, EVENTS_PATH) or _is_on_dashboard(path, "events")
-
-
-def accepts_snapshot(path: str) -> bool:
-    """Whether a path accepts a snapshot, which may be large."""
-    return is_same_path(path, STATE_PATH) or _is_on_dashboard(path, "state")
-
-
-def _is_on_dashboard(path: str, name: str) -> bool:
-    return path.startswith(DASHBOARD_PATH) and path.rstrip("/").endswith(f"/{name}")
+    return is_same_path(path, EVENTS_PATH) or (
+        path.startswith(DASHBOARD_PATH) and path.rstrip("/").endswith("/events")
+    )

@@ -2,11 +2,8 @@
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from payment_sandbox.kernel.descriptions import Format
+from payment_sandbox.kernel.descriptions import Moment as Moment
 from payment_sandbox.orders.refusals import Violation
-
-Moment = Annotated[str, Format("date-time")]
-"""An ISO 8601 time with microseconds and offset."""
 
 Strings = dict[str, str]
 Json = dict[str, Any]

@@ -10,9 +10,12 @@ from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.kernel.descriptions import Like, OneOf
 from payment_sandbox.loading import lazy
+from payment_sandbox.operations.advance import WebhookInFlight as WebhookInFlight
 from payment_sandbox.operations.review import Finding
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.epoch import AgendaItem as AgendaItem
+from payment_sandbox.projects.epoch import ProcessedEvent as ProcessedEvent
 from payment_sandbox.projects.journal import CALLERS
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.scenarios.model import Decision as Decision
@@ -55,14 +58,6 @@ class Clock(TypedDict):
     now: Moment
     mode: Annotated[str, OneOf(lambda: ("running", "frozen"))]
     rate: Annotated[float, "Sandbox seconds per real second."]
-
-
-class WebhookInFlight(TypedDict):
-    """A webhook in flight: sent, and not answered yet."""
-
-    delivery_id: str
-    order_id: str
-    url: str
 
 
 class StopDetails(TypedDict, total=False):
@@ -139,22 +134,6 @@ class Report(TypedDict):
     """The history of a project or an order, for the report of a failed test."""
 
     text: Annotated[str, "The timeline, line by line, and the review findings."]
-
-
-class AgendaItem(TypedDict):
-    """A scheduled event, pending or failed."""
-
-    at: Moment
-    kind: str
-    order_id: str
-    label: str
-    failed: NotRequired[Annotated[str, "The error of a failed event, which is not retried."]]
-
-
-class ProcessedEvent(AgendaItem):
-    """An event that ran during an advance."""
-
-    delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
 
 
 Advance = TypedDict(
@@ -350,6 +329,9 @@ class JournalEntry(TypedDict):
     decision: NotRequired[Decision | None]
     order_id: str | None
     caller: Annotated[str, OneOf(lambda: CALLERS), "Whether the shop or its test made the call."]
+    resent_of: Annotated[
+        str | None, "The id of the lost request that the HTTP client may have sent again by itself."
+    ]
 
 
 class Return(TypedDict):

@@ -19,6 +19,7 @@ from payment_sandbox.operations.review import (
     is_answer_lost,
     start_of,
 )
+from payment_sandbox.operations.review.lessons import SENT_AGAIN
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import (
     ATTEMPTS_MAX,
@@ -104,10 +105,32 @@ def reproduction(project: Project, order: Order, findings: Iterable[Finding]) ->
     actions at the same sandbox times, counted from the order's creation.
     """
     mistakes = [each for each in findings if each.is_open]
+    resends = [each for each in mistakes if each.page == SENT_AGAIN.path]
+    if resends and len(resends) == len(mistakes):
+        return "\n".join(_client_test_lines(project, order, resends[0])) + "\n"
     case = _reproduced_order(project, order, mistakes)
     if case is None or (mistakes and not case.mistakes):
         return None
     return "\n".join(_test_lines(case)) + "\n"
+
+
+def _client_test_lines(project: Project, order: Order, resend: Finding) -> Iterator[str]:
+    """Yield a test of the shop's HTTP client: a call without a response must arrive once."""
+    first = project.epoch.journal.find(resend.preceded_by[0])
+    path = _path_pattern(first.path) if first is not None else "*"
+    method = first.method if first is not None else "POST"
+    fault = {"when": {"method": method, "path": path, "nth": 1}, "then": {"reset": True, "phase": "after"}}
+    yield f"def test_order_{order.id[:8]}(payment_sandbox):"
+    yield '    """Fails until your HTTP client sends each call once.'
+    yield ""
+    yield f"    {resend.advice}"
+    yield '    """'
+    yield "    sandbox = payment_sandbox"
+    yield f"    sandbox.client.faults(faults=[{format_literal(fault, 4)}])"
+    yield "    # Make the call with the shop's own HTTP client, after another one on the same connection."
+    yield "    your_call(sandbox.base_url, sandbox.api_key)"
+    yield f'    sent = [call for call in sandbox.client.journal(method="{method}") if call["resent_of"]]'
+    yield "    assert sent == []"
 
 
 def _reproduced_order(project: Project, order: Order, mistakes: Sequence[Finding]) -> ReproducedOrder | None:
@@ -137,7 +160,9 @@ def _reproducible_mistakes(mistakes: Iterable[Finding], entries: Iterable[Journa
     return [
         each
         for each in mistakes
-        if each.rule not in UNREPRODUCIBLE_RULES and secret.isdisjoint(each.shown_by)
+        if each.rule not in UNREPRODUCIBLE_RULES
+        and each.page != SENT_AGAIN.path
+        and secret.isdisjoint(each.shown_by)
     ]
 
 

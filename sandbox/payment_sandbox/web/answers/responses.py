@@ -36,7 +36,7 @@ def streamed_answer(data: Mapping[str, Any]) -> Response:
 
     Encoding a large object at once would block other requests and use much memory.
     """
-    pieces = _join_chunks(_encode_items(data))
+    pieces = _join_chunks(encode_items(data))
     first = next(pieces)
     second = next(pieces, None)
     if second is None:
@@ -44,7 +44,8 @@ def streamed_answer(data: Mapping[str, Any]) -> Response:
     return Response(chain((first, second), pieces), mimetype=JSON)
 
 
-def _encode_items(data: Mapping[str, Any]) -> Iterator[str]:
+def encode_items(data: Mapping[str, Any]) -> Iterator[str]:
+    """Encode a JSON object, its lists item by item."""
     separator = "{"
     for key, value in data.items():
         yield f"{separator}{json.dumps(key)}: "

@@ -21,20 +21,31 @@ def _cached_form(form: type[Form]) -> Form:
     return form()
 
 
-def refuse_unknown_keys(call: Call) -> None:
-    """Refuse query keys and bodies that the route does not accept.
+def read_query(call: Call) -> None:
+    """Read the query; refuse unknown or repeated keys, and a body that the route does not accept.
 
     Raises:
         Invalid: lists all unknown keys, with suggestions.
     """
     assert call.route is not None, "a route must match"
     facts = call.route.facts
-    read(_cached_form(facts.query) if facts.query is not None else NOTHING, call.request.args.to_dict())
+    form = _cached_form(facts.query) if facts.query is not None else NOTHING
+    call.query = read(form, call.request.args.to_dict())
     duplicates = [key for key, values in call.request.args.lists() if len(values) > 1]
     if duplicates:
         raise Invalid([Violation(key, "is given more than once") for key in duplicates])
     if facts.reads is None and call.request.method in METHODS_WITH_BODY:
         read(NOTHING, json_body(call, empty_is={}))
+
+
+def admit_snapshot(call: Call) -> None:
+    """Find the project of a call with a large body.
+
+    Raises:
+        RequestRefused: 401 or 403.
+    """
+    refuse_cross_site(call)
+    require_project(call)
 
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
@@ -44,7 +55,7 @@ MIDDLEWARES: Final = (
     Middleware(let_others_run),
     Middleware(refuse_cross_site),
     Middleware(require_project),
-    Middleware(refuse_unknown_keys),
+    Middleware(read_query),
     RELEASE_WEBHOOKS,
 )
 CONTROL: Final = Face(control, MIDDLEWARES, answer_for)

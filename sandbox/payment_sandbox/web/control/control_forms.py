@@ -1,15 +1,8 @@
 """The forms of the control API."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from marshmallow import ValidationError, validate
-
-from payment_sandbox.forms import Cents, Choice, DateTime, Form, PeriodText, Problem, Text, checks
-from payment_sandbox.forms.fields import Number
+from payment_sandbox.forms import Cents, Choice, Form, PeriodText, Text
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import LOST, DeliveryState
-from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 
 
 class ScanForm(Form):
@@ -23,28 +16,6 @@ class PruneForm(Form):
     """The projects to delete."""
 
     unused_for = PeriodText(required=True, about="Projects idle for this long in real time, such as P7D.")
-
-
-class ClockForm(Form):
-    """A change to the clock."""
-
-    mode = Choice((RUNNING, FROZEN), about="Whether the clock runs by itself or is frozen.")
-    rate = Number(
-        validate=validate.Range(
-            0, RATE_MAX, min_inclusive=False, error="must be above 0 and at most 1000000"
-        ),
-        about="Sandbox seconds per real second, for a running clock.",
-    )
-    now = DateTime(about="The new time; it can only move forward.")
-
-    @checks(although_invalid=False)
-    def check_change(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
-        """Refuse an empty change, and a rate for a frozen clock."""
-        if not data:
-            known = list(self.load_fields)
-            raise ValidationError(Problem(f"must contain one of: {', '.join(known)}", known))
-        if "rate" in data and data.get("mode") == FROZEN:
-            raise ValidationError("requires mode running", "rate")
 
 
 def _limit() -> Text:

@@ -9,37 +9,29 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.forms import read
-from payment_sandbox.operations import move_clock as clocks
-from payment_sandbox.operations.advance import AdvanceLimits
-from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
-from payment_sandbox.storage import snapshot
 from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.control import (
-    advance_limit_record,
-    advance_record,
-    clock_record,
-    listed_record,
-    project_record,
-    server_record,
-)
-from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
+from payment_sandbox.web.answers.control import listed_record, project_record, server_record
+from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, control, refuse_unknown_keys
-from payment_sandbox.web.control.control_forms import ClockForm, PruneForm, StateForm
+from payment_sandbox.web.control.control_face import BODY_ERRORS, admit_snapshot, control, read_query
+from payment_sandbox.web.control.control_forms import PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
-from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
+from payment_sandbox.web.snapshot_bodies import restore_body, snapshot_answer
+
+TOKEN_ERRORS: Final = (401, 429)
+TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
 
 log = logging.getLogger(__name__)
 
@@ -47,18 +39,27 @@ projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
 
 def require_control_token(call: Call) -> None:
-    """Require the control token if one is set."""
-    token = call.site.control_token
+    """Require the control token if one is set.
+
+    Raises:
+        RequestRefused: 401 if it is missing or wrong, 429 after too many guesses from the address.
+    """
+    token, failures = call.site.control_token, call.site.sign_in_failures
+    if token is None:
+        return
     scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
-    is_bearer = scheme.lower() == "bearer"  # schemes are case-insensitive
-    if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
+    is_bearer, address = scheme.lower() == "bearer", call.request.remote_addr or ""  # in any letter case
+    if is_bearer and (wait_seconds := failures.admit(address)):
+        raise RequestRefused(429, TOO_MANY_GUESSES, {"Retry-After": str(wait_seconds)})
+    if not is_bearer or not compare_digest(sent.strip().encode(), token.encode()):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+    failures.forgive(address)
 
 
 PROJECTS_FACE: Final = Face(
     projects,
-    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(refuse_unknown_keys)),
+    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(read_query)),
     answer_for,
 )
 
@@ -95,7 +96,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     answers=records.NewProject,
     status=201,
     needs_body=False,
-    errors=(400, 401, 413, 415, 429),
+    errors=(*BODY_ERRORS, 429),
     example={"mode": "live", "seed": 7},
     slow=True,
 )
@@ -109,7 +110,13 @@ def post_project(call: Call) -> Response:
     return json_answer({"api_key": api_key, **project_record(project)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=declare_list(records.ListedProject, "Projects"))
+@route(
+    projects,
+    "GET",
+    "/projects/",
+    answers=declare_list(records.ListedProject, "Projects"),
+    errors=TOKEN_ERRORS,
+)
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
     return list_answer(map(listed_record, call.site.registry.listed()))
@@ -132,6 +139,7 @@ def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
     "GET",
     "/projects/review/",
     answers=declare_list(records.ProjectFindings, "AllFindings"),
+    errors=TOKEN_ERRORS,
     slow=True,
 )
 def get_reviews(call: Call) -> Response:
@@ -154,7 +162,7 @@ def get_reviews(call: Call) -> Response:
     "/projects/prune/",
     reads=PruneForm,
     answers=records.DeletedProjects,
-    errors=(400, 401, 413, 415),
+    errors=(*BODY_ERRORS, 429),
     example={"unused_for": "P7D"},
     slow=True,
 )
@@ -164,7 +172,14 @@ def post_prune(call: Call) -> Response:
     return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 
 
-@route(projects, "GET", "/servers/", answers=declare_list(records.Server, "Servers"), slow=True)
+@route(
+    projects,
+    "GET",
+    "/servers/",
+    answers=declare_list(records.Server, "Servers"),
+    errors=TOKEN_ERRORS,
+    slow=True,
+)
 def get_servers(call: Call) -> Response:
     """List the servers of the cluster; a single server lists itself."""
     shared = call.site.server_context.shared
@@ -209,10 +224,10 @@ def post_reset(call: Call) -> Response:
     return json_answer(project_record(call.project))
 
 
-@route(control, "GET", "/state/", answers=records.Snapshot, slow=True)
+@route(control, "GET", "/state/", answers=records.Snapshot, errors=(401, 413), slow=True)
 def get_state(call: Call) -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
-    return streamed_answer(snapshot.snapshot_parts(call.project))
+    return snapshot_answer(call.project)
 
 
 @route(
@@ -223,59 +238,9 @@ def get_state(call: Call) -> Response:
     answers=records.Project,
     errors=(*BODY_ERRORS, 409),
     slow=True,
+    admit=admit_snapshot,
 )
 def put_state(call: Call) -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
-    snapshot.restore(call.project, json_body(call, is_snapshot=True))
+    restore_body(call)
     return json_answer(project_record(call.project))
-
-
-CLOCK_FORM = ClockForm()
-ADVANCE_FORM = AdvanceForm()
-
-
-@route(control, "GET", "/clock/", answers=records.Clock)
-def get_clock(call: Call) -> Response:
-    """Get the clock."""
-    return json_answer(clock_record(call.project))
-
-
-@route(
-    control,
-    "PATCH",
-    "/clock/",
-    reads=ClockForm,
-    answers=records.MovedClock,
-    errors=(*BODY_ERRORS, 409),
-    example={"mode": "running", "rate": 3600},
-    waits=True,
-)
-def patch_clock(call: Call) -> Response:
-    """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
-    result = clocks.change_clock(call.project, **read(CLOCK_FORM, json_body(call)))
-    return json_answer({**clock_record(call.project), **advance_limit_record(result)})
-
-
-@route(
-    control,
-    "POST",
-    "/clock/advance/",
-    reads=AdvanceForm,
-    answers=records.Advance,
-    errors=(*BODY_ERRORS, 409),
-    example={"by": "PT30M"},
-    waits=True,
-)
-def post_advance(call: Call) -> Response:
-    """Advance the clock, event by event (CTL-13)."""
-    target = read(ADVANCE_FORM, json_body(call))
-    events_max, timeout_seconds = target.pop("max_events", None), target.pop("timeout", None)
-    given_limits = {"events_max": events_max, "timeout_seconds": timeout_seconds}
-    limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})
-    return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
-
-
-@route(control, "GET", "/agenda/", answers=declare_list(records.AgendaItem, "Agenda"), slow=True)
-def get_agenda(call: Call) -> Response:
-    """List the scheduled events, including failed ones (CTL-17)."""
-    return list_answer(agenda(call.project.epoch))

@@ -20,7 +20,7 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, refuse_unknown_keys
+from payment_sandbox.web.control.control_face import BODY_ERRORS, read_query
 from payment_sandbox.web.control.control_forms import EventsQuery, WaitQuery
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import EventStream, last_event_number
@@ -37,7 +37,7 @@ WATCHING: Final = Face(
         Middleware(let_others_run),
         Middleware(refuse_cross_site),
         Middleware(require_project),
-        Middleware(refuse_unknown_keys),
+        Middleware(read_query),
     ),
     answer_for,
 )

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from flask import Response
 
+from payment_sandbox.projects.http_clients import find_resent
 from payment_sandbox.projects.journal import (
     ERROR_STATUS_MIN,
     JOURNAL_BODY_BYTES,
@@ -119,6 +120,9 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         warnings=notes.warnings,
         caller=TEST if call.request.headers.get("Sandbox-Caller") == "trigger" else call.connection.caller,
     )
+    state = project.epoch.state
+    if call.connection.headers is not None and (state.faults.faults or state.scenario_faults.faults):
+        entry = entry._replace(resent_of=find_resent(journal, entry))
     journal.add([entry])
 
 

@@ -1,0 +1,289 @@
+"""Commands: a function describes a whole call of the control API.
+
+Its signature is the form of the body or the query, its docstring the description, and its return type the
+record of the response. ``command`` derives the route from it; ``make docs`` derives the method of the Python
+client, from which the command line and the tools for agents follow, and the parts for other languages.
+
+A parameter is typed by a Python type, or by ``Annotated`` with a sentence for the documentation and, if the
+type alone does not say how to read the value, the field that does. Keyword-only parameters with a default are
+optional. The first parameter is the project, or the ``Call`` if a command needs more of it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from inspect import Parameter, signature
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from flask import Response
+
+from payment_sandbox.forms import Choice, DateTime, Flag, Form, PeriodText, Text, Whole, read, repairs
+from payment_sandbox.forms.fields import Number
+from payment_sandbox.kernel.descriptions import Key
+from payment_sandbox.orders.order import Order
+from payment_sandbox.web.answers.order_tables import ORDER
+from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer, streamed_answer
+from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.control.control_face import BODY_ERRORS
+from payment_sandbox.web.idempotency import claim_key
+from payment_sandbox.web.routes import FactsBlueprint, RecordList, route
+
+READ: Final = "GET"
+FIELDS: Final = {str: Text, int: Whole, float: Number, bool: Flag, datetime: DateTime}
+"""The fields of plain types."""
+WORDS: Final = {"true": True, "1": True, "false": False, "0": False}
+NUMBER: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")
+
+Period = Annotated[str, PeriodText]
+Record = TypeVar("Record")
+Run = TypeVar("Run", bound=Callable[..., Any])
+
+
+class Listed(NamedTuple, Generic[Record]):
+    """A list in a response, with the number of older items dropped to make room."""
+
+    items: Iterable[Record]
+    dropped: int = 0
+
+
+class Body(NamedTuple):
+    """Marks the parameter that is the whole body: ``form`` describes it, and the operation reads it."""
+
+    form: type[Form]
+    read: Callable[[Call], Any] = json_body
+
+
+class CommandParameter(NamedTuple):
+    """A parameter of a command."""
+
+    name: str
+    key: str  # its name in requests
+    kind: Any  # a Python type or a ``Literal``, without None
+    about: str
+    notes: tuple[Any, ...]
+    is_required: bool
+    is_in_path: bool
+
+    def field(self) -> Any:
+        """Return the strict field that reads the parameter."""
+        options = {"required": self.is_required, **({"about": self.about} if self.about else {})}
+        field = next((note for note in self.notes if callable(note)), None)
+        if field is not None:
+            return field(**options)
+        return (
+            Choice(get_args(self.kind), **options)
+            if get_origin(self.kind) is Literal
+            else FIELDS[self.kind](**options)
+        )
+
+
+class ControlCommand(NamedTuple):
+    """A declared command."""
+
+    name: str
+    subject: str
+    method: str
+    path: str
+    run: Callable[..., Any]
+    parameters: tuple[CommandParameter, ...]
+    answers: Any
+    form: Form | None  # reads the body or the query
+    unwraps: str | None  # the key of the response that the clients return
+    is_stream: bool
+
+    @property
+    def about(self) -> str:
+        """The description."""
+        return self.run.__doc__ or ""
+
+    @property
+    def document(self) -> Body | None:
+        """The whole body, if it is one parameter."""
+        notes = (note for each in self.parameters for note in each.notes)
+        return next((note for note in notes if isinstance(note, Body)), None)
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether a parameter of the body or the query is required."""
+        return any(each.is_required and not each.is_in_path for each in self.parameters)
+
+    def read(self, data: Any) -> dict[str, Any]:
+        """Read the parameters from a body, or from a form of the dashboard."""
+        assert self.form is not None, "the command must have parameters"
+        return self.by_name(read(self.form, data))
+
+    def by_name(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values by the names of the parameters in Python."""
+        names = {each.key: each.name for each in self.parameters}
+        return {names[key]: value for key, value in values.items()}
+
+
+COMMANDS: Final[dict[str, ControlCommand]] = {}
+
+
+class QueryForm(Form):
+    """A form whose values arrive as text."""
+
+    @repairs
+    def parse_text(self, data: Any, **options: Any) -> Any:
+        """Parse numbers and flags; the fields refuse what is neither."""
+        return {name: self._parse(name, text) for name, text in data.items()}
+
+    def _parse(self, name: str, text: str) -> Any:
+        field = self.load_fields.get(name)
+        if isinstance(field, Flag):
+            return WORDS.get(text, text)
+        if isinstance(field, Whole | Number) and NUMBER.fullmatch(text):
+            return float(text) if "." in text else int(text)
+        return text
+
+
+def command(
+    blueprint: FactsBlueprint,
+    method: str,
+    path: str,
+    *,
+    check: Callable[..., Any] | None = None,
+    acts: bool = False,
+    errors: tuple[int, ...] = (),
+    unwraps: str | None = None,
+    **facts: Any,
+) -> Callable[[Run], Run]:
+    """Declare a command.
+
+    ``check`` refuses inconsistent parameters. ``acts`` marks an action of a payer or another actor: due
+    events run first, a repeated request gets its first response, and webhooks wait for the response.
+    ``errors`` are the statuses of refusals that do not follow from the parameters. Clients return the value
+    under ``unwraps`` instead of the whole response. ``facts`` are those of a route.
+    """
+
+    def declare(run: Run) -> Run:
+        hints = get_type_hints(run, include_extras=True)
+        parameters = tuple(_parameters(run, hints, path))
+        answers = hints["return"]
+        form = _form(run, parameters, QueryForm if method == READ else Form, check)
+        made = ControlCommand(
+            run.__name__,
+            run.__module__.rpartition(".")[2].removesuffix("_control"),
+            method,
+            f"{blueprint.url_prefix}{path}",
+            run,
+            parameters,
+            answers,
+            form,
+            unwraps or ("items" if get_origin(answers) is Listed else None),
+            facts.get("streams", False),
+        )
+        COMMANDS[made.name] = made
+        stated = {**_facts(made, errors), "needs_body": check is not None or made.needs_values, **facts}
+        route(blueprint, method, path, **stated)(_view(made, stated, acts=acts))
+        return run
+
+    return declare
+
+
+def _parameters(run: Callable[..., Any], hints: Mapping[str, Any], path: str) -> Iterator[CommandParameter]:
+    in_path = re.findall(r"<(\w+)>", path)
+    for parameter in list(signature(run).parameters.values())[1:]:
+        kind, notes = split_hint(hints[parameter.name])
+        about = next((note for note in notes if isinstance(note, str)), "")
+        key = next((note.name for note in notes if isinstance(note, Key)), parameter.name)
+        others = tuple(note for note in notes if not isinstance(note, str | Key))
+        is_required = parameter.default is Parameter.empty
+        yield CommandParameter(
+            parameter.name, key, kind, about, others, is_required, parameter.name in in_path
+        )
+
+
+def split_hint(hint: Any) -> tuple[Any, list[Any]]:
+    """Split a type hint into the type without None, and the notes of all its ``Annotated``."""
+    if get_origin(hint) is Annotated:
+        kind, *notes = get_args(hint)
+        inner, more = split_hint(kind)
+        return inner, [*notes, *more]
+    variants = [each for each in get_args(hint) if each is not NoneType]
+    if isinstance(hint, UnionType) or (get_origin(hint) is not None and NoneType in get_args(hint)):
+        return split_hint(variants[0])
+    return hint, []
+
+
+def _title(name: str) -> str:
+    return name.title().replace("_", "")
+
+
+def _form(
+    run: Callable[..., Any],
+    parameters: tuple[CommandParameter, ...],
+    base: type[Form],
+    check: Callable[..., Any] | None,
+) -> Form | None:
+    documents = [note.form for each in parameters for note in each.notes if isinstance(note, Body)]
+    fields = {each.key: each.field() for each in parameters if not each.is_in_path and not documents}
+    if not fields:
+        return documents[0]() if documents else None
+    own = {"__doc__": run.__doc__, **fields, **({"check": check} if check is not None else {})}
+    form: Form = type(f"{_title(run.__name__)}Form", (base,), own)()
+    return form
+
+
+def _facts(made: ControlCommand, errors: tuple[int, ...]) -> dict[str, Any]:
+    """Return the facts that follow from the signature."""
+    answers = made.answers
+    if get_origin(answers) is Listed:
+        answers = RecordList(get_args(answers)[0], _title(made.name))
+    facts: dict[str, Any] = {"answers": ORDER.shape if answers is Order else answers}
+    statuses = {401, *errors, *([404] if any(each.is_in_path for each in made.parameters) else [])}
+    if made.form is not None:
+        facts["query" if made.method == READ else "reads"] = type(made.form)
+        statuses |= {400} if made.method == READ else set(BODY_ERRORS)
+    return {**facts, "errors": tuple(sorted(statuses))}
+
+
+def _view(made: ControlCommand, facts: Mapping[str, Any], *, acts: bool) -> Callable[..., Response]:
+    """Return the view of a command: read, run, answer."""
+    document, document_name = made.document, made.parameters[-1].name if made.parameters else ""
+    needs_call = next(iter(signature(made.run).parameters)) == "call"
+    empty_is: Any = None if facts["needs_body"] else {}
+
+    def view(call: Call, **given: Any) -> Response:
+        if document is not None:
+            given[document_name] = document.read(call)
+        elif made.method == READ:
+            given |= made.by_name(call.query)
+        elif made.form is not None:
+            given |= made.read(json_body(call, empty_is=empty_is))
+        if acts:
+            call.catch_up()
+            claim_key(call)
+            call.hold_webhooks()
+        return _response(
+            call, made.run(call if needs_call else call.project, **given), facts.get("status", 200)
+        )
+
+    view.__name__, view.__doc__ = made.name, made.about
+    return view
+
+
+def _response(call: Call, answer: Any, status: int) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    if isinstance(answer, Order):
+        return order_answer(call, answer, status)
+    if isinstance(answer, Listed):
+        return list_answer(
+            answer.items if isinstance(answer.items, Iterator) else list(answer.items), answer.dropped
+        )
+    return streamed_answer(answer) if status == 200 else json_answer(answer, status)
