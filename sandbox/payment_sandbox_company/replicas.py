@@ -164,7 +164,6 @@ class Replica:
     clock_holder: str | None = None
     own_hold: str | None = None  # this server's hold on the clock, during an advance
     releases_clock: bool = False  # whether the next commit releases the clock
-    releases_courier: bool = False  # whether to let a server with a listener send the webhooks
     is_watched: bool = False
     anchor: Anchor | None = None
     session: Session | None = None

@@ -37,7 +37,7 @@ def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> Non
 RESETS: dict[str, Callable[[Project, Project], None]] = {
     "at this server": lambda here, there: here.reset(),
     "at another server": lambda here, there: there.reset(),
-    "by a snapshot": lambda here, there: restore(there, snapshot_of(there) | {"decisions": []}),
+    "by a snapshot": lambda here, there: restore(there, snapshot_of(there) | {"decisions": [], "unsent": []}),
 }
 
 

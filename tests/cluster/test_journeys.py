@@ -1,17 +1,24 @@
-"""All journeys with two servers on one database; each request goes to a random server."""
+"""All journeys and the tests of the control API on a database, with one server and with two."""
 
 import pytest
 
 from tests.support.commands import run_tests
 from tests.support.postgres import Postgres
 
-SUITES = ("tests/journeys", "tests/web/control/test_faults.py")
+ONLY_ON_ONE_SERVER = "tests/web/control/test_watching.py::test_a_stream_resumes_after_the_last_event"
+"""Each server numbers its own events."""
 
 
 @pytest.mark.prove
-def test_every_journey_passes_with_two_servers(postgresql: Postgres) -> None:
-    """The journeys pass with any distribution of the requests to the servers."""
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("suite", ["tests/journeys", "tests/web/control"])
+@pytest.mark.parametrize("servers", [1, 2])
+def test_every_store_passes_the_same_tests(postgresql: Postgres, suite: str, servers: int) -> None:
+    """The tests pass on a database, with any distribution of the requests to the servers."""
+    options = ["-s", "-p", "no:xdist", suite]
+    if servers > 1:
+        options += ["--deselect", ONLY_ON_ONE_SERVER]
     state = postgresql.new_database()
-    printed = run_tests("-s", *SUITES, SANDBOX_TEST_STATE=state, SANDBOX_TEST_SERVERS="2")
-    (sent,) = (line for line in printed.splitlines() if "requests by server:" in line)
-    assert sent.count("http://127.0.0.1:") == 2
+    printed = run_tests(*options, SANDBOX_TEST_STATE=state, SANDBOX_TEST_SERVERS=str(servers))
+    sent = [line for line in printed.splitlines() if "requests by server:" in line]
+    assert sum(line.count("http://127.0.0.1:") for line in sent) == (servers if servers > 1 else 0)

@@ -1,8 +1,12 @@
 """Webhooks without an address are listed as not sent, and are delivered later to an address."""
 
+from collections.abc import Callable
+
+import pytest
+
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox, card, violations
 from tests.support.shop import Shop
 
 
@@ -43,6 +47,35 @@ def test_all_unsent_webhooks_are_delivered_to_an_address(sandbox: Sandbox, shop:
     assert [each["state"] for each in sandbox.webhooks()] == ["delivered", "delivered"]
     assert sandbox.post("/control/webhooks/deliver/", {"webhook_url": shop.url}).json()["items"] == []
     assert sandbox.call("POST", "/control/webhooks/deliver/", {"webhook_url": "nowhere"}).status_code == 400
+
+
+def test_a_return_to_new_is_unsent_too(sandbox: Sandbox, shop: Shop) -> None:
+    """Only the creation of an order has no webhook; each status is sent once, also if it repeats."""
+    sandbox.scenario({"then": {"screening": "needs-time"}})
+    order = sandbox.place_with_lines("pay-later-a")
+    sandbox.acted(order, "screening approve")
+    sandbox.pay(order)
+    statuses = [each["status"] for each in sandbox.webhooks(state="unsent")]
+    assert statuses == ["processing", "new", "processing", "completed"]
+    answer = sandbox.post("/control/webhooks/deliver/", {"webhook_url": shop.url})
+    assert [each["status"] for each in answer.json()["items"]] == statuses
+    assert sandbox.webhooks(state="unsent") == []
+
+
+@pytest.mark.rule("CTL-10")
+def test_a_snapshot_keeps_unsent_webhooks(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """They are listed after a restore, and delivered to an address."""
+    original, receiver = project(), project()
+    original.pay(original.place(card()))
+    state = original.get("/control/state/").json()
+    assert receiver.put("/control/state/", state).status_code == 200
+    assert receiver.get("/control/state/").json() == state
+    unsent = receiver.webhooks(state="unsent")
+    assert [each["status"] for each in unsent] == ["processing", "completed"]
+    receiver.post("/control/webhooks/deliver/", {"webhook_url": shop.url})
+    assert len(shop.received) == 2
+    state["unsent"][0]["order_id"] = "nobody"
+    assert "state.unsent[0].order_id" in violations(receiver.put("/control/state/", state))
 
 
 def test_the_review_counts_unsent_changes_until_they_are_delivered(sandbox: Sandbox, shop: Shop) -> None:

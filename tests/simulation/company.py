@@ -17,7 +17,7 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown
+from payment_sandbox.orders.refusals import ClockBusy, Invalid, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.caller import (
     AlreadyAnswered,
@@ -34,8 +34,10 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
+from payment_sandbox.storage.snapshot import restore
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
+from payment_sandbox_company.shared_storage import flush_all
 from tests.simulation.database import Broken, Fault, Killed, SharedState, SimulatedDatabase
 from tests.simulation.world import World
 from tests.support.projects import catalogue
@@ -48,6 +50,7 @@ ATTEMPTS_MAX: Final = 4  # of a client that resends calls
 RECOVERY_SECONDS: Final = 5 * CLAIM_SECONDS
 BUSY_SECONDS: Final = 1000.0
 BACKGROUND_SECONDS: Final = 2.0
+PAUSE_SECONDS: Final = 0.2
 
 
 class SimulatedServices(Services):
@@ -226,7 +229,7 @@ class Company:
             except Killed:
                 self.replace(server)
                 is_unknown = True
-            except Refusal:
+            except (Refusal, Invalid):  # such as that of a call for an order that a reset has discarded
                 break
         self.counts.unknown[name] += is_unknown
 
@@ -366,6 +369,68 @@ class Company:
             assert arrived == sorted(arrived), f"webhooks of an order overtook each other: {arrived}"
             repeats, allowed = len(arrived) - len(deliveries), self.shared.absences + self.faults // 2
             assert 0 <= repeats <= allowed, f"{repeats} repeats of a webhook: {arrived}"
+
+
+class ResettingCompany(Company):
+    """A simulation run in which clients also reset and restore the project, and set faults for their orders."""
+
+    def work(self, number: int) -> None:
+        """Make the calls of one server's clients."""
+        for turn in range(3):
+            name = f"order {number}.{turn}"
+            self.call(number, name, lambda project, name=name: _create(project, name, "P7D"))  # type: ignore[misc]
+            self.call(number, f"{name} faults", lambda project, name=name: _set_fault(project, name))  # type: ignore[misc]
+            self.call(number, f"{name} pay", lambda project, name=name: _pay(project, name))  # type: ignore[misc]
+            self.world.wait(PAUSE_SECONDS)  # the journal is still to be written
+            if number == turn:
+                self.call(number, f"reset {number}", Project.reset)
+            elif (number + 1) % SERVERS == turn:
+                self.call(number, f"restore {number}", _restore)
+            self.run_background_work(number)
+
+    def run_background_work(self, number: int) -> None:
+        """Let a server list the projects, write journals, and do its other background work."""
+        server = self.servers[number]
+        assert [each.problem for each in server.registry.listed()] == [None]
+        try:
+            with server.hold():
+                flush_all(server.database)
+        except NotStored:
+            pass
+        except Killed:
+            self.replace(server)
+        row = self.shared.rows[self.project_id]
+        logged = {json.loads(each.body)["order_id"] for each in row.history if each.kind == "status"}
+        stored = {order_id for kind, order_id in row.records if kind == "orders"}
+        assert logged <= stored, "the journal has a record of an earlier epoch"
+        super().run_background_work(number)
+
+    def _compare_orders(self, project: Project) -> None:
+        """Check that each order exists once at most."""
+        made = self.counts.succeeded + self.counts.unknown
+        orders = project.epoch.store.orders_newest_first()
+        names = Counter(str(order.sent["merchant_order_id"]) for order in orders)
+        assert not [name for name, count in names.items() if count > min(made[name], 1)]
+
+    def _compare_webhooks(self, project: Project) -> None:
+        """Check that all webhooks were sent, those of a restored snapshot included."""
+        deliveries = project.epoch.store.deliveries()
+        assert all(delivery.state == "delivered" for delivery in deliveries), "a webhook is pending"
+        received = {queued.delivery_id for queued in self.received}
+        assert {delivery.id for delivery in deliveries} <= received
+
+
+def _restore(project: Project) -> None:
+    state = json.loads(json.dumps({**snapshot_of(project), "decisions": [], "unsent": []}))
+    for delivery in state["deliveries"]:
+        delivery |= {"state": "pending", "attempts": []}
+    state["agenda"] = [due for due in state["agenda"] if "delivery_id" not in due["command"]]
+    restore(project, state | {"swapped": []})
+
+
+def _set_fault(project: Project, name: str) -> None:
+    rule = {"when": {"order_id": _order(project, name).id}, "then": {"duplicate": 2}}
+    project.put_faults({"webhooks": [rule]})
 
 
 def _create(project: Project, name: str, period: str) -> None:

@@ -17,6 +17,7 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.rows import ProjectColumns, encode_identity
 from payment_sandbox.storage.rows import Row as StoredRow
 from payment_sandbox_company.replicas import (
     CLAIM_SECONDS,
@@ -70,6 +71,7 @@ class Row:
     attend_at: float | None = None
     records: dict[tuple[str, str], tuple[int, str | None]] = field(default_factory=dict)
     requests: dict[tuple[str, int], tuple[int, SavedAnswer | None]] = field(default_factory=dict)
+    history: list[JournalRow] = field(default_factory=list)
     locked_by: "SimulatedSession | None" = None
 
 
@@ -291,6 +293,7 @@ class SimulatedDatabase:
         if written.replaces_all:
             row.epoch_version = row.version
             row.records.clear()
+            row.history.clear()
         for kind, item_id, body in written.rows:
             row.records[kind, item_id] = (row.version, body)
         self.put_claims(row, written.courier, written.clock_holder, written.due_in_seconds)
@@ -376,7 +379,14 @@ class SimulatedDatabase:
         """Return False: the simulation deletes no keys."""
         return False
 
-    # Journals and events, which are outside the simulation
+    def projects(self) -> list[ProjectColumns]:
+        """Return all projects without their records."""
+        return [
+            ProjectColumns(project_id, encode_identity(row.identity), row.chosen, row.counters)
+            for project_id, row in self.shared.rows.items()
+        ]
+
+    # Journals, which servers do not read here, and events, which are outside the simulation
 
     def read_newer_history(
         self, project_id: str, since: datetime | None
@@ -385,7 +395,11 @@ class SimulatedDatabase:
         return [], self.real.wall_now()
 
     def write_history(self, rows: Sequence[tuple[str, int, JournalRow]]) -> None:
-        """Do nothing."""
+        """Write the journal records of current epochs."""
+        with self._statement(writes=True):
+            for project_id, epoch_version, written in rows:
+                if self.shared.rows[project_id].epoch_version == epoch_version:
+                    self.shared.rows[project_id].history.append(written)
 
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return an empty history."""

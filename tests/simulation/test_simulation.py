@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from payment_sandbox.kernel.ids import Ids
-from tests.simulation.company import Company
+from tests.simulation.company import Company, ResettingCompany
 from tests.simulation.database import Fault
 
 STATEMENTS: int = 420  # more than in a run without faults
 SAMPLE_STEP: int = 40  # the fast tests try every fortieth statement
 STACKS: int = 20  # runs of the fast tests
+RESETTING: int = 3  # runs with resets in the fast tests
 STACK_STATEMENTS: int = 30  # the distance of stacked faults
 
 
@@ -26,13 +27,13 @@ def no_logs() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def run(seed: int, faults: Mapping[int, Fault]) -> None:
+def run(seed: int, faults: Mapping[int, Fault], kind: type[Company] = Company) -> None:
     """Run a simulation; a failure names the call that replays it."""
     try:
-        Company(seed, faults).run()
+        kind(seed, faults).run()
     except AssertionError as failed:
         arguments = ", ".join(f"{number}: Fault.{fault.name}" for number, fault in faults.items())
-        raise AssertionError(f"run({seed}, {{{arguments}}}): {failed}") from failed
+        raise AssertionError(f"run({seed}, {{{arguments}}}, {kind.__name__}): {failed}") from failed
 
 
 def random_faults(seed: int) -> dict[int, Fault]:
@@ -73,6 +74,13 @@ def test_stacked_faults() -> None:
         run(seed, stacked_faults(seed))
 
 
+@pytest.mark.parametrize("faults_of", [lambda seed: {}, random_faults, stacked_faults])
+def test_resets_and_restores(faults_of: Callable[[int], dict[int, Fault]]) -> None:
+    """Servers are consistent if the project is reset and restored, with and without faults."""
+    for seed in range(RESETTING):
+        run(seed, faults_of(seed), ResettingCompany)
+
+
 def test_a_lock_of_a_lost_connection_repeats_no_webhook() -> None:
     """A courier records its attempt before its claim ends, even if a lost connection locks the row."""
     for number in range(60, 80):
@@ -102,3 +110,5 @@ def test_several_faults_at_random(faults_of: Callable[[int], dict[int, Fault]], 
     """Servers are consistent with up to four random faults, and with stacked faults anywhere."""
     for seed in range(250 * part, 250 * (part + 1)):
         run(seed, faults_of(seed))
+    for seed in range(50 * part, 50 * (part + 1)):
+        run(seed, faults_of(seed), ResettingCompany)

@@ -27,10 +27,11 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.mark.prove
-def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
-    """After the tests of the journeys, the state file equals the memory, including all counters."""
-    suites = ("tests/journeys", "tests/web/control/test_state.py", "tests/web/control/test_faults.py")
-    run_tests("-p", "no:xdist", *suites, SANDBOX_TEST_STATE=str(tmp_path / "state.db"))
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("suite", ["tests/journeys", "tests/web/control"])
+def test_every_change_is_in_the_file(tmp_path: Path, suite: str) -> None:
+    """After the tests of the journeys and the control API, the state file equals the memory."""
+    run_tests("-p", "no:xdist", suite, SANDBOX_TEST_STATE=str(tmp_path / "state.db"))
 
 
 def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
-from payment_sandbox.storage.sqlite import StateFile
+from payment_sandbox.storage.sqlite import WAL_BYTES, StateFile
 from tests.support.driver import card
 from tests.support.full_disk import full
 from tests.support.projects import stored_registry
@@ -78,6 +78,16 @@ def test_a_disk_that_fills_during_an_advance_stops_it_at_a_true_time(tmp_path: P
         assert project.epoch.journal.failures == []
         assert len(advance_clock(project, {"by": "PT10H"}).events) == HOURS - written
         assert statuses(project) == ["expired"] * HOURS
+
+
+def test_the_log_of_the_file_stays_small(tmp_path: Path) -> None:
+    """The write-ahead log takes no more space than a few commits, also after a large one."""
+    with project_with_orders(tmp_path / "state.db") as (_, project):
+        log = tmp_path / "state.db-wal"
+        create_order(project, {"currency": "EUR", "amount": 5, "client": {}, "description": LONG * 4000})
+        for _ in range(1500):
+            create_order(project, {"currency": "EUR", "amount": 5, "client": {}, "description": LONG * 2})
+        assert log.stat().st_size <= WAL_BYTES + 200_000
 
 
 def test_a_running_clock_continues_from_the_last_stored_event(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.support.driver import Sandbox
 from tests.support.servers import make_server
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FROM_JOURNAL = ("decisions", "unsent")
 
 
 def check_file(file: StateFile, registry: Registry) -> int:
@@ -33,8 +34,8 @@ def check_file(file: StateFile, registry: Registry) -> int:
 
 
 def snapshot_of(project: Project) -> dict[str, Any]:
-    """Return the project's state as plain data, without the decisions of scenarios."""
-    parts = {name: part for name, part in snapshot_parts(project).items() if name != "decisions"}
+    """Return the project's state as plain data, without what the journal has."""
+    parts = {name: part for name, part in snapshot_parts(project).items() if name not in FROM_JOURNAL}
     return {name: list(part) if isinstance(part, map) else part for name, part in parts.items()}
 
 

@@ -6,10 +6,8 @@ from payment_sandbox.kernel.masking import SECRET_KINDS
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.commands import Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
-from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
 
@@ -41,17 +39,10 @@ def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
 
 
 def webhooks_without_address(epoch: Epoch) -> list[Delivery]:
-    """Return the webhooks that were not sent because no address was set, oldest first, from the journal."""
-    if epoch.store.deliveries_dropped:
-        return []  # a dropped webhook looks like one that was never sent
-    sent = {(delivery.order_id, delivery.status) for delivery in epoch.store.deliveries()}
+    """Return the webhooks that were not sent because no address was set, oldest first."""
     return [
         Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
-        for reached in epoch.journal.of(ReachedStatus)
-        if reached.payment_method is None
-        and reached.status != OrderStatus.NEW
-        and (reached.order_id, reached.status) not in sent
-        and epoch.store.order(reached.order_id) is not None
+        for reached in epoch.unsent_webhooks()
     ]
 
 

@@ -121,6 +121,15 @@ MANUAL_ATTEMPT: Final = 0
 """The attempt number of a manual resend with another URL or body."""
 
 
+class UnsentWebhook(NamedTuple):
+    """A status whose webhook was not sent, because no address was set."""
+
+    order_id: str
+    status: str
+    before: str | None
+    at: datetime
+
+
 class Delivery(NamedTuple):
     """One webhook for one status change; ``status`` is the new status of the order."""
 

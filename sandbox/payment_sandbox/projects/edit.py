@@ -44,10 +44,9 @@ ACTION_FIELDS: Final = ("actor", "action")
 
 
 class StatusMove(NamedTuple):
-    """The entry for watchers about a new status of an order; ``before`` is None for a new order."""
+    """The entry for watchers about a new status of an order."""
 
     reached: ReachedStatus
-    before: str | None
 
     @property
     def order_id(self) -> str:
@@ -59,7 +58,7 @@ class StatusMove(NamedTuple):
         reached = self.reached
         return {
             "order_id": reached.order_id,
-            "before": self.before,
+            "before": reached.before,
             "after": reached.status,
             "at": timestamp(reached.at),
             "id": reached.id,
@@ -348,7 +347,7 @@ class Edit:
             self._log_statuses_of_attempts()
         moves: list[tuple[str, Entry]] = []
         for order_id, before, after in self._status_moves():
-            moves.append(("status", StatusMove(self._log_status(order_id, after), before)))
+            moves.append(("status", StatusMove(self._log_status(order_id, after, before=before))))
         if records or self._unstored:
             journal.add(records, [*moves, *self._unstored])
 
@@ -480,7 +479,9 @@ class Edit:
                     if event.id in self._new_events:
                         self._log_status(order.id, event.event, attempt)
 
-    def _log_status(self, order_id: str, status: str, attempt: Transaction | None = None) -> ReachedStatus:
+    def _log_status(
+        self, order_id: str, status: str, attempt: Transaction | None = None, before: str | None = None
+    ) -> ReachedStatus:
         """Log a new status of an order, or of its attempt."""
         reached = ReachedStatus(
             id=self.epoch.journal.next_id("status"),
@@ -491,6 +492,7 @@ class Edit:
             at=self.now,
             real_at=self.real_at,
             cause=self.cause,
+            before=before,
         )
         self._records.append(reached)
         return reached

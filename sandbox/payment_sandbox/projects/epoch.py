@@ -1,6 +1,6 @@
 """An epoch: all data of a project that a reset discards."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
@@ -14,6 +14,7 @@ from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import OrderChanged, Unknown
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.change_counter import ChangeCounter
@@ -22,7 +23,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import NO_FAULTS, Faults
 from payment_sandbox.projects.jobs import Jobs
-from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.journal import Journal, ReachedStatus
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
@@ -166,6 +167,21 @@ class Epoch:
         for delivery in deliveries:
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
                 yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
+
+    def unsent_webhooks(self) -> list[ReachedStatus]:
+        """Return the statuses whose webhooks were not sent because no address was set, oldest first."""
+        if self.store.deliveries_dropped:
+            return []  # a dropped webhook looks like one that was never sent
+        sent = Counter((each.order_id, each.status, each.created) for each in self.store.deliveries())
+        unsent = []
+        for reached in self.journal.of(ReachedStatus):
+            is_creation = reached.status == OrderStatus.NEW and reached.before is None
+            if reached.payment_method is None and not is_creation:
+                webhook = (reached.order_id, reached.status, reached.at)
+                sent[webhook] -= 1
+                if sent[webhook] < 0 and self.store.order(reached.order_id) is not None:
+                    unsent.append(reached)
+        return unsent
 
     def find_order(self, order_id: str) -> Order:
         """Return the newest version of an order or refund.

@@ -210,7 +210,8 @@ class PerformedAction(NamedTuple):
 class ReachedStatus(NamedTuple):
     """A status reached by an order or, with ``payment_method``, by one of its attempts.
 
-    ``cause`` is the id of the request, action or agenda event that caused the status.
+    ``cause`` is the id of the request, action or agenda event that caused the status, and ``before`` is the
+    status before, for an order that already had one.
     """
 
     id: str
@@ -221,6 +222,7 @@ class ReachedStatus(NamedTuple):
     at: datetime
     real_at: datetime
     cause: str | None
+    before: str | None = None
 
 
 class AgendaEvent(NamedTuple):

@@ -142,10 +142,6 @@ class Store(ABC):
         """Share a new journal with other servers."""
         return
 
-    def stop_sending(self) -> None:
-        """Stop sending webhooks for now, because a listener may be connected to another server."""
-        return
-
     def has_jobs(self) -> bool:
         """Whether any server still has webhooks to send."""
         return False

@@ -28,12 +28,12 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.webhooks import DURATION_MS_MAX
+from payment_sandbox.orders.webhooks import DURATION_MS_MAX, UnsentWebhook
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.journal import Journal, RecordedDecision
+from payment_sandbox.projects.journal import Journal, ReachedStatus, RecordedDecision
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import (
     FEATURES,
@@ -76,6 +76,7 @@ class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
     """The whole state of a project, except its ids and its key."""
 
     decisions: tuple[TransactionDecision, ...] = ()
+    unsent: tuple[UnsentWebhook, ...] = ()
 
 
 def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
@@ -92,6 +93,7 @@ def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
         *_agenda_problems(snapshot, orders),
         *_delivery_problems(snapshot, orders),
         *_decision_problems(snapshot),
+        *_unsent_problems(snapshot, orders),
         *_answer_problems(snapshot, orders),
     ]
     for index, order in enumerate(snapshot.orders):
@@ -213,6 +215,14 @@ def _decision_problems(snapshot: Snapshot) -> Iterator[Problem]:
     for index, decision in enumerate(snapshot.decisions):
         if decision["transaction_id"] not in known:
             yield f"decisions[{index}].transaction_id", "is not a transaction of this snapshot"
+
+
+def _unsent_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    for index, webhook in enumerate(snapshot.unsent):
+        if webhook.order_id not in orders:
+            yield f"unsent[{index}].order_id", "is not an order of this snapshot"
+        if webhook.status not in ORDER_TRANSITIONS:
+            yield f"unsent[{index}].status", f"{webhook.status!r} is not a status of an order"
 
 
 def _answer_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
@@ -372,6 +382,9 @@ def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
 
 def _requeue_failed(project: Project) -> Snapshot:
     """Return the project's state with failed commands requeued, because another server may run them."""
+    unsent = map(
+        _unsent_webhook, project.epoch.unsent_webhooks()
+    )  # a webhook sent meanwhile is in both lists
     with project.blocking_edits() as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
         dues = [*(aside.due for aside in epoch.failed_commands.values()), *epoch.timeline]
@@ -391,6 +404,7 @@ def _requeue_failed(project: Project) -> Snapshot:
         qr_requests=qr_requests,
         deliveries=deliveries,
         answers=answers,
+        unsent=tuple(webhook for webhook in unsent if store.order(webhook.order_id) is not None),
     )
 
 
@@ -409,9 +423,22 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
     epoch = _create_epoch(project, checked, number)
-    epoch.journal.restore([_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions])
+    decisions = [_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions]
+    now = project.services.real.wall_now()
+    statuses = [_reached_status(epoch.journal, webhook, now) for webhook in snapshot.unsent]
+    epoch.journal.restore([*decisions, *statuses])
     project.replace_epoch(epoch, checked.change)
     project.send_pending()
+
+
+def _unsent_webhook(reached: ReachedStatus) -> UnsentWebhook:
+    return UnsentWebhook(reached.order_id, reached.status, reached.before, reached.at)
+
+
+def _reached_status(journal: Journal, webhook: UnsentWebhook, real_at: datetime) -> ReachedStatus:
+    order_id, status, before, at = webhook
+    status_id = journal.next_id("status")
+    return ReachedStatus(status_id, order_id, None, None, status, at, real_at, None, before)
 
 
 def _recorded_decision(journal: Journal, decision: TransactionDecision) -> RecordedDecision:

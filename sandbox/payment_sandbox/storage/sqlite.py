@@ -246,6 +246,12 @@ def _read_projects(database: sqlite3.Connection) -> tuple[ServerRows, list[Store
     ]
 
 
+WAL_PAGES: Final = 500
+"""Pages in the write-ahead log after which a commit copies them to the file, for small disks."""
+WAL_BYTES: Final = 4096 * WAL_PAGES
+"""The size to which the log shrinks after a larger commit, such as that of a snapshot."""
+
+
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the server's connection; a commit returns once the operating system has the data."""
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -253,9 +259,12 @@ def open_database(path: Path) -> sqlite3.Connection:
         "locking_mode = EXCLUSIVE",
         "journal_mode = WAL",
         "synchronous = NORMAL",
-        "wal_autocheckpoint = 8000",
+        f"wal_autocheckpoint = {WAL_PAGES}",
+        f"journal_size_limit = {WAL_BYTES}",
     ):
         database.execute(f"PRAGMA {pragma}")
+    with suppress(sqlite3.OperationalError):  # the disk may be too full to copy the log of a killed server
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return database
 
 

@@ -255,6 +255,7 @@ class Snapshot(TypedDict):
     swapped: list[str]
     answers: Annotated[list[Json], "The answers to requests with an Idempotency-Key."]
     decisions: Annotated[list[Json], "The scenarios' decisions for attempts, or the nearest misses."]
+    unsent: Annotated[list[Json], "The statuses whose webhooks had no address."]
 
 
 class SentRequest(TypedDict):
