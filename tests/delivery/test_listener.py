@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.delivery.listener import Listener, listener_of
+from payment_sandbox.delivery.listener import ProjectListener, listener_of
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 
@@ -34,7 +34,7 @@ def send_answer(sandbox: Sandbox, offer: dict[str, Any], status: int = 200) -> b
     return recorded
 
 
-def listener_in(sandbox: Sandbox) -> Listener:
+def listener_in(sandbox: Sandbox) -> ProjectListener:
     """Return the listener of the project."""
     return listener_of(sandbox.project_in_process)
 

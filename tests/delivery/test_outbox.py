@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from payment_sandbox.delivery.outbox import MOVES, DeliveringOutbox, OutboxEntry, SendingState
-from payment_sandbox.delivery.receivers import Outcome, PreparedAttempt
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
 from payment_sandbox.orders.webhooks import Delivery, Reply
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import HeldDeliveries, Outbox, QueuedDelivery
@@ -44,9 +44,9 @@ class ManualHost(Services):
     def receiver(self, project: Project, url: str) -> "ManualHost":
         return self
 
-    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         self.received.append(attempt.delivery.order_id)
-        return [Outcome(Reply(1.0, status=200), attempt.real_at)]
+        return [DeliveryOutcome(Reply(1.0, status=200), attempt.real_at)]
 
     def carry(self) -> list[str]:
         """Run the carriers, and return the ids of the orders whose webhooks arrived."""

@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.delivery.outbox import DeliveringOutbox
-from payment_sandbox.delivery.receivers import Outcome, PreparedAttempt
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import ClockStart, RealTime
@@ -52,11 +52,11 @@ class SimulatedShop(Services):
         """Return the shop."""
         return self
 
-    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Have the shop read the order and answer 204."""
         self._read(attempt.queued.order_id)
         elapsed_ms = (self.real.wall_now() - attempt.real_at) / timedelta(milliseconds=1)
-        return [Outcome(Reply(elapsed_ms, status=204), attempt.real_at)]
+        return [DeliveryOutcome(Reply(elapsed_ms, status=204), attempt.real_at)]
 
 
 class Flow:

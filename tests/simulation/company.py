@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.delivery.outbox import DeliveringOutbox
-from payment_sandbox.delivery.receivers import Outcome, PreparedAttempt, Receiver
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.operations.authorizations import apply_to_ledger, capture_amount
@@ -77,9 +77,9 @@ class SimulatedCourier:
         """Return the shop."""
         return self
 
-    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send the webhook to the simulated shop."""
-        return [Outcome(self._company.receive(self._server, attempt.queued), attempt.real_at)]
+        return [DeliveryOutcome(self._company.receive(self._server, attempt.queued), attempt.real_at)]
 
     def delivers_on_waiting_thread(self, project: Project) -> bool:
         """Deliver on the thread that holds the server."""

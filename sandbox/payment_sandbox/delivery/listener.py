@@ -8,7 +8,7 @@ from itertools import count
 from threading import Condition, Event
 from typing import Final, NamedTuple
 
-from payment_sandbox.delivery.receivers import Outcome, PreparedAttempt
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
 from payment_sandbox.orders.webhooks import Reply, no_answer_within
 from payment_sandbox.projects.locks import RELAY, ranked_lock
 from payment_sandbox.projects.project import Project
@@ -62,7 +62,7 @@ class OfferedAttempt:
             return None
 
 
-class Listener:
+class ProjectListener:
     """The listener of a project, which has at most one; a new listener replaces the previous one.
 
     Every call by a listener ends the listener's earlier calls, whose connections may be dead, and repeats the
@@ -82,7 +82,7 @@ class Listener:
 
     # As a receiver
 
-    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Offer all copies, and wait for the shop's answers; an empty list if no listener takes them."""
         by_hand = next(_manual_numbers) if attempt.queued.forced else 0
         number = attempt.delivery.next_number
@@ -97,7 +97,7 @@ class Listener:
         finally:
             self._withdraw(offers)
         answered = [(offer, reply) for offer, reply in replies if reply is not None]
-        return [Outcome(reply, attempt.real_at, offer.recorded.set) for offer, reply in answered]
+        return [DeliveryOutcome(reply, attempt.real_at, offer.recorded.set) for offer, reply in answered]
 
     def _offer(self, offers: list[OfferedAttempt], seconds: float) -> bool:
         """Offer attempts; a listener that does not take them in time counts as disconnected."""
@@ -204,9 +204,9 @@ class Listener:
         return offer.recorded.wait(RECORDED_SECONDS_MAX)
 
 
-_LISTENER: Final = Slot(Listener)
+_LISTENER: Final = Slot(ProjectListener)
 
 
-def listener_of(project: Project) -> Listener:
+def listener_of(project: Project) -> ProjectListener:
     """Return the listener of a project."""
     return project.slots.of(_LISTENER)

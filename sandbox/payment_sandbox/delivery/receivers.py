@@ -33,7 +33,7 @@ class PreparedAttempt(NamedTuple):
         return over_network and not isinstance(self.effect, OneByOne)
 
 
-class Outcome(NamedTuple):
+class DeliveryOutcome(NamedTuple):
     """What came of one copy, and when it was sent; ``on_recorded`` is called once it is stored."""
 
     reply: Reply
@@ -44,6 +44,6 @@ class Outcome(NamedTuple):
 class Receiver(Protocol):
     """A receiver of webhooks: an HTTP address, an application in this process, or a listener."""
 
-    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies of an attempt, and wait for the answers; an empty list if nobody takes them now."""
         ...

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from payment_sandbox.delivery.listener import listener_of
-from payment_sandbox.delivery.receivers import Outcome, PreparedAttempt, Receiver
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.commands import AttemptDelivery
@@ -92,9 +92,9 @@ def send(project: Project, epoch: Epoch, queued: QueuedDelivery, host: Host) -> 
             return bool(outcomes)
 
 
-def _receive(project: Project, attempt: PreparedAttempt, host: Host) -> list[Outcome]:
+def _receive(project: Project, attempt: PreparedAttempt, host: Host) -> list[DeliveryOutcome]:
     if attempt.effect.reply is not None:  # the outcome is decided, and nothing is sent
-        return [Outcome(attempt.effect.reply, attempt.real_at)]
+        return [DeliveryOutcome(attempt.effect.reply, attempt.real_at)]
     is_forwarded = attempt.request.url == project.settings.forward_to
     receiver = listener_of(project) if is_forwarded else host.receiver(project, attempt.request.url)
     return receiver.post(attempt)

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from payment_sandbox.delivery.receivers import Outcome, PreparedAttempt, Receiver
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
     NOT_SENT_IN_TESTS,
@@ -157,7 +157,7 @@ class _HttpAddress:
         self._courier = courier
         self._send = send
 
-    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies on other threads, so that the time limit holds however the receiver behaves."""
         copies = range(attempt.copies)
         if not attempt.are_parallel(over_network=self.is_on_network):
@@ -174,12 +174,12 @@ class _HttpAddress:
         self._courier.run(posting.run)
         return posting
 
-    def _outcome(self, attempt: PreparedAttempt, posting: Posting) -> Outcome:
+    def _outcome(self, attempt: PreparedAttempt, posting: Posting) -> DeliveryOutcome:
         reply = posting.wait()
         self._courier.statistics.count_attempt(reply.status)
         now = wall_now()  # read first, so that an attempt begins before the calls that it causes
         since = timedelta(seconds=monotonic_seconds() - posting.sent_seconds)
-        return Outcome(reply, max(attempt.real_at, now - since))
+        return DeliveryOutcome(reply, max(attempt.real_at, now - since))
 
 
 class _ApplicationInProcess(_HttpAddress):
@@ -208,9 +208,11 @@ class _Replacement(NamedTuple):
 
     send: Callable[[WebhookRequest, int], list[Reply]]
 
-    def post(self, attempt: PreparedAttempt) -> list[Outcome]:
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Call the function."""
-        return [Outcome(reply, attempt.real_at) for reply in self.send(attempt.request, attempt.copies)]
+        return [
+            DeliveryOutcome(reply, attempt.real_at) for reply in self.send(attempt.request, attempt.copies)
+        ]
 
 
 def normal_host(name: str) -> str:

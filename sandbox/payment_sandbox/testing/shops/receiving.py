@@ -271,7 +271,7 @@ WORKER_NOTE: Final = (
 )
 
 
-class Receiver:
+class ShopReceiver:
     """Delivers a project's webhooks to a merchant's application."""
 
     def __init__(
