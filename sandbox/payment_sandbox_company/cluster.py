@@ -14,7 +14,7 @@ from secrets import token_hex
 from threading import Condition, Thread, current_thread
 from typing import Final
 
-from payment_sandbox.delivery.listener import listener_of
+from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RUNNING

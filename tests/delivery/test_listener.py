@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.delivery.listener import ProjectListener, listener_of
+from payment_sandbox.delivery.receivers import ProjectListener, listener_of
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import payment_sandbox.web
-from payment_sandbox.delivery.listener import REPLACED_MAX
+from payment_sandbox.delivery.receivers import REPLACED_MAX
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX

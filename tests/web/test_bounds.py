@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.delivery.listener import listener_of
+from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookAttempt, WebhookRequest
 from payment_sandbox.projects.events import TOO_LONG_REMARK
 from payment_sandbox.projects.journal import (

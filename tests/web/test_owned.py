@@ -9,8 +9,8 @@ from weakref import ref
 import pytest
 import requests
 
-from payment_sandbox.delivery.listener import listener_of
 from payment_sandbox.delivery.outbox import DeliveringOutbox
+from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server

@@ -9,7 +9,7 @@ from enum import StrEnum
 from threading import Condition
 from typing import Final
 
-from payment_sandbox.delivery.listener import listener_of
+from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.delivery.sending import Host, send
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.caller import caller, during_delivery

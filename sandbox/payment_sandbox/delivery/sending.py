@@ -7,8 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
-from payment_sandbox.delivery.listener import listener_of
-from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver, listener_of
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.commands import AttemptDelivery

@@ -6,7 +6,7 @@ from typing import Any, Final
 from flask import Response
 from marshmallow import validate
 
-from payment_sandbox.delivery.listener import OfferedAttempt, listener_of
+from payment_sandbox.delivery.receivers import OfferedAttempt, listener_of
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Flag, Number
 from payment_sandbox.kernel.times import timestamp
