@@ -10,7 +10,7 @@ import pytest
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.serving.server import Server
-from tests.support.driver import START, card
+from tests.support.driver import START, Sandbox, card
 from tests.support.servers import make_server
 from tests.support.shop import Shop
 
@@ -172,3 +172,23 @@ def test_the_types_of_responses_are_exported() -> None:
     from payment_sandbox import answers
 
     assert "attempts" in answers.Webhook.__required_keys__
+
+
+def test_a_wrong_key_is_no_missing_order(sandbox: Sandbox, client: SandboxClient) -> None:
+    """The status of an order that does not exist is None; a refused key is an error."""
+    assert client.status("00000000-0000-4000-8000-000000000000") is None
+    with pytest.raises(SandboxError) as refused:
+        SandboxClient(sandbox.url, "wrong-key").status("00000000-0000-4000-8000-000000000000")
+    assert refused.value.status == 401
+
+
+@pytest.mark.parametrize("order_id", ["../../reset/#", "..", ".", "", "x/../../../reset/?", "%2e%2e/"])
+def test_no_id_leads_to_another_path(sandbox: Sandbox, client: SandboxClient, order_id: str) -> None:
+    """An id is one segment of a path, whatever characters it has."""
+    order = sandbox.place(card())
+    for call in (client.overview, client.order, client.redeliver):
+        with pytest.raises((SandboxError, ValueError)):
+            call(order_id)
+    with pytest.raises((SandboxError, ValueError)):
+        client.act(order_id, "customer", "pay")
+    assert sandbox.read(order)["status"] == "new"

@@ -13,6 +13,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.listening import ForwardedWebhook, Listener
 from payment_sandbox.client.triggers import trigger
+from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 from payment_sandbox.serving.posting import webhook_poster
 from tests.support.driver import Sandbox, card
 from tests.support.nursery import Nursery
@@ -139,6 +140,36 @@ def test_webhooks_wait_for_a_listener(
     client.wait(idle=True)
     assert shop.orders() == [order["id"]] * 2
     assert [len(webhook["attempts"]) for webhook in client.webhooks()] == [1, 1]
+
+
+def test_a_listener_posts_to_its_own_address_only(
+    sandbox: Sandbox, client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
+) -> None:
+    """Neither the project's settings nor a server's headers decide where a listener's machine sends requests."""
+    listen(shop.url)
+    client.change_settings(forward_to=f"{shop.url}/delete-all")
+    trigger(client, "paid")
+    client.wait(idle=True)
+    assert {received.path for received in shop.received} == {"/webhook"}
+    sent: list[WebhookRequest] = []
+
+    def send(request: WebhookRequest, timeout_seconds: float) -> Reply:
+        sent.append(request)
+        return Reply(1.0, status=200)
+
+    forwarded: list[ForwardedWebhook] = []
+    url = shop.url
+    listener = Listener(client, url, on_forwarded=forwarded.append, on_server=print, send=send)
+    offer = {
+        **dict.fromkeys(("id", "webhook", "at", "order_id", "number", "status"), "x"),
+        "by_hand": False,
+        "url": "http://169.254.169.254/",
+        "headers": {"Content-Type": "a/b", "Host": "x", "Authorization": "x", "Transfer-Encoding": "chunked"},
+        "body": "{}",
+    }
+    listener._forward(offer)
+    assert sent == [WebhookRequest(url, {"Content-Type": "a/b"}, b"{}")]
+    assert forwarded[0].as_mapping()["url"] == url
 
 
 def test_without_forwarding_the_server_sends_webhooks(client: SandboxClient, shop: Shop) -> None:

@@ -22,6 +22,7 @@ from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     PATH_LENGTH_MAX,
 )
+from payment_sandbox.projects.unmatched import UNMATCHED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX
@@ -81,6 +82,7 @@ LIMITS: Final = (
     Limit("Cached responses", RESPONSES_CACHED_MAX, "per project", OLDEST_DROPPED),
     Limit("Answers to requests with an Idempotency-Key", SAVED_ANSWERS_MAX, "per project", OLDEST_DROPPED),
     Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_DROPPED),
+    Limit("Removed faults and rules that never matched", UNMATCHED_MAX, "per project", OLDEST_DROPPED),
     Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_DROPPED),
     Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_DROPPED),
 )

@@ -11,7 +11,7 @@ from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS
 from payment_sandbox.operations.review.evidence import NUMBER_WORDS
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
-from payment_sandbox.serving.gateway import RUNNING_CALLS_MAX, RUNNING_CALLS_MAX_SHARED, Limits
+from payment_sandbox.serving.gateway import SLOW_MAX, SLOW_MAX_PER_PROJECT, Limits
 from payment_sandbox.ui.docs.library import MENU_NAMES, read_source
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from pytest_payment_sandbox.plugin_options import BUDGET_SECONDS
@@ -23,10 +23,8 @@ WORDS = [*NUMBER_WORDS, "eleven", "twelve"]
 ORDINALS = ["", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 LIMITS = Limits()
 SENTENCES: list[tuple[str, str]] = [
-    (
-        "contributing",
-        f"{WORDS[RUNNING_CALLS_MAX].title()} threads run at once ({WORDS[RUNNING_CALLS_MAX_SHARED]} if servers share",
-    ),
+    ("contributing", f"{SLOW_MAX} threads, {SLOW_MAX_PER_PROJECT} for each project"),
+    ("contributing", f"{LIMITS.waiting:,} threads, two thirds for each project"),
     ("troubleshooting", f"more than {LIMITS.waiting:,} calls wait already"),
     ("troubleshooting", f"the body is larger than {BODY_BYTES_MAX >> 20} MiB"),
     ("troubleshooting", f"a snapshot may have up to {STATE_BYTES_MAX >> 20} MiB"),

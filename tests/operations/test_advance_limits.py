@@ -91,3 +91,20 @@ def test_an_advance_stops_at_a_limit(watched: Sandbox, shop: Shop, limit: dict[s
     rest = watched.post("/control/clock/advance/", {"by": "P400D"}).json()
     assert "stopped" not in rest
     assert rest["to"] > stopped["to"]
+
+
+@pytest.mark.parametrize("mode", ["frozen", "running"])
+def test_an_advance_reports_all_events_that_it_causes(sandbox: Sandbox, mode: str) -> None:
+    """At its limit, an advance first finishes the moment, whose other events would run right after it."""
+    orders = [sandbox.place(by("bank-transfer"))["id"] for _ in range(5)]
+    snapshot = sandbox.get("/control/state/").json()
+    moment = max(entry["at"] for entry in snapshot["agenda"])
+    for entry in snapshot["agenda"]:
+        entry["at"] = moment
+    snapshot["clock_mode"] = mode
+    sandbox.put("/control/state/", snapshot)
+    advanced = sandbox.post("/control/clock/advance/", {"until": "idle", "max_events": 2}).json()
+    reported = {event["order_id"] for event in advanced["events"]}
+    expired = {order for order in orders if sandbox.read(order)["status"] == "expired"}
+    assert reported == expired
+    assert len(reported) == 5

@@ -1,6 +1,7 @@
 """Whatever reads foreign text takes time in proportion to its length."""
 
 import gc
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -171,3 +172,26 @@ def test_searches_take_time_in_proportion_to_the_length(sandbox: Sandbox, server
     assert growing(lambda text: list(find_orders(project.epoch, OrderFilter(text=text)))) == {}
     sections = search_index()
     assert growing(lambda text: matching_sections(sections, text)) == {}
+
+
+DENSE: dict[str, Callable[[int], str]] = {
+    "numbers": partial(_repeat, "4111111111111111,"),
+    "groups": partial(_repeat, "4111 1111 1111 1111 x"),
+    "codes": partial(_repeat, "cvc=123 "),
+    "codes in JSON": partial(_repeat, '{"cvc": 1},'),
+    "nested codes": partial(_repeat, '{"cvc":['),
+    "identifiers": partial(_repeat, "41111111-1111-4111-8111-111111111111 "),
+}
+
+
+@pytest.mark.parametrize("name", [*TEXTS, *DENSE])
+def test_masking_takes_at_most_20_times_as_long_as_encoding(name: str) -> None:
+    """Masking any text takes at most 20 times as long as ``json.dumps`` of it, in the fastest of several runs."""
+    text = {**TEXTS, **DENSE}[name](10 * LENGTH)
+    masking = encoding = float("inf")
+    for _ in range(10):
+        masking = min(masking, seconds(lambda each: mask(each, KEY), text))
+        encoding = min(encoding, seconds(json.dumps, text))
+        if masking <= 20 * encoding:
+            return
+    assert masking <= 20 * encoding

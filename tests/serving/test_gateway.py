@@ -12,9 +12,8 @@ from flask import Response
 from werkzeug import Request
 
 from payment_sandbox.serving.binding import bind
-from payment_sandbox.serving.gateway import Limits
+from payment_sandbox.serving.gateway import TOO_MANY_WAIT, Limits
 from payment_sandbox.serving.http import HttpServer
-from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.call import Call, ClientConnection, Placement
 
@@ -35,10 +34,10 @@ class App:
         """Decide by path and project where a call runs."""
         site: Any = None
         call = Call(site, Request(environ), line)
-        is_blocking = environ["PATH_INFO"] in ("/thread", "/wait", "/stream", "/thread/end")
-        on_thread = is_blocking or length > EVENT_LOOP_BYTES_MAX
-        call.placement = Placement.THREAD if on_thread else Placement.EVENT_LOOP
-        call.share = environ.get("HTTP_PROJECT", "")
+        placements = {"slow": Placement.SLOW, "wait": Placement.WAITING}
+        first = environ["PATH_INFO"].split("/")[1]
+        call.placement = placements.get(first, Placement.EVENT_LOOP)
+        call.group = environ.get("HTTP_PROJECT", "")
         return call
 
     def _end(self) -> None:
@@ -54,16 +53,14 @@ class App:
             response = Response("end")
             response.call_on_close(self._end)
             return response
-        if path == "/wait":
-            if not call.connection.begin_waiting():
-                return Response(status=503)
+        if path in ("/wait", "/slow/work"):
             self.waiting.release()
             self.released.wait(60)
         if path == "/crash":
             raise ValueError("an unexpected error")
         if path == "/header":
             return Response(headers={"X": "a\0b"})
-        if path == "/stream":
+        if path == "/slow/stream":
             return Response(iter([b"one ", b"two ", b"three"]))
         return Response(threading.current_thread().name)
 
@@ -85,32 +82,57 @@ def url(app: App) -> Iterator[str]:
 
 
 def test_blocking_calls_run_on_threads(url: str) -> None:
-    """Blocking calls and large bodies run on threads, other calls on the event loop."""
+    """Slow calls run on threads, other calls on the event loop."""
     assert requests.get(f"{url}/", timeout=60).text == "server"
-    assert requests.get(f"{url}/thread", timeout=60).text == "request"
-    assert requests.post(f"{url}/", data=b"x" * (EVENT_LOOP_BYTES_MAX + 1), timeout=60).text == "request"
+    assert requests.get(f"{url}/slow", timeout=60).text == "request"
+
+
+def call_at_once(url: str, count: int, project: str = "") -> list[threading.Thread]:
+    """Make several calls of a project at once, which block."""
+    calls = [
+        threading.Thread(target=requests.get, args=(url,), kwargs={"headers": {"Project": project}})
+        for _ in range(count)
+    ]
+    for call in calls:
+        call.start()
+    return calls
 
 
 def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:
-    """Each project has a share of blocking calls; other calls are unaffected."""
-    calls = [threading.Thread(target=requests.get, args=(f"{url}/wait",)) for _ in range(WAITING)]
-    for call in calls:
-        call.start()
+    """A project may have two thirds of all waiting calls; other calls are unaffected."""
+    calls = call_at_once(f"{url}/wait", WAITING)
+    for _ in calls:
         assert app.waiting.acquire(timeout=60)
-    assert requests.get(f"{url}/wait", timeout=60).status_code == 503
-    other = threading.Thread(target=requests.get, args=(f"{url}/wait",), kwargs={"headers": {"Project": "B"}})
-    other.start()
-    assert app.waiting.acquire(timeout=60), "each project has its share"
+    refused = requests.get(f"{url}/wait", timeout=60)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    assert refused.json()["error"]["value"] == TOO_MANY_WAIT
+    calls += call_at_once(f"{url}/wait", 1, "B")
+    assert app.waiting.acquire(timeout=60), "another project may wait"
     assert requests.get(f"{url}/", timeout=60).text == "server"
-    assert requests.get(f"{url}/thread", timeout=60).text == "request"
+    assert requests.get(f"{url}/slow", timeout=60).text == "request"
     app.released.set()
-    for call in (*calls, other):
+    for call in calls:
         call.join()
-    assert requests.get(f"{url}/thread", timeout=60).status_code == 200
+    assert requests.get(f"{url}/slow", timeout=60).status_code == 200
+
+
+def test_the_slow_calls_of_a_project_leave_threads_for_others(app: App, url: str) -> None:
+    """A project has three slow calls at once; the next ones wait, and keep none of another project waiting."""
+    calls = call_at_once(f"{url}/slow/work", 10)
+    for _ in range(3):
+        assert app.waiting.acquire(timeout=60)
+    calls += call_at_once(f"{url}/slow/work", 10, "B")
+    for _ in range(3):
+        assert app.waiting.acquire(timeout=60)
+    assert requests.get(f"{url}/slow", headers={"Project": "C"}, timeout=60).text == "request"
+    assert not app.waiting.acquire(timeout=0.2), "no other call has started"
+    app.released.set()
+    for call in calls:
+        call.join()
 
 
 @pytest.mark.rule("SET-59")
-@pytest.mark.parametrize("path", ["/end", "/thread/end"])
+@pytest.mark.parametrize("path", ["/end", "/slow/end"])
 def test_webhooks_wait_until_the_response_is_sent(app: App, url: str, path: str) -> None:
     """Webhooks are held until the client has the response."""
     host, _, port = url.partition("://")[2].partition(":")

@@ -5,7 +5,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, ReceiverAnswer, WebhookRequest
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, ReceiverAnswer, Undelivered, WebhookRequest
 from payment_sandbox.serving import posting
 from payment_sandbox.serving.posting import Posting
 
@@ -21,3 +21,11 @@ def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     delivery = Posting(WebhookRequest("http://127.0.0.1/", {}, b""), time_out, TIMEOUT_SECONDS)
     delivery.run()
     assert delivery.wait().error == "no answer within 5 seconds"
+
+
+def test_port_0_is_not_port_80() -> None:
+    """Nothing listens on port 0, and no other port takes its place."""
+    with pytest.raises(Undelivered, match="port 0"):
+        posting.post_over_network(
+            WebhookRequest("http://127.0.0.1:0/", {}, b"{}"), lambda status: None, TIMEOUT_SECONDS
+        )

@@ -19,6 +19,7 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.unmatched import note_unmatched
 from payment_sandbox.ui.dashboard.notices import NOTICES, Notice, with_notice
 from tests.documentation.parts import LIMITS
 from tests.support.driver import Sandbox, by, card
@@ -95,6 +96,13 @@ def fill_attempts(project: Project, count: int) -> int:
     return len(webhook.attempts)
 
 
+def fill_unmatched(project: Project, count: int) -> int:
+    """Note removed rules one by one."""
+    for number in range(count):
+        note_unmatched(project.epoch, [f"rule {number}"])
+    return len(project.epoch.unmatched)
+
+
 def fill_events(project: Project, count: int) -> int:
     """Publish events for watchers."""
     before = project.events.number
@@ -152,6 +160,7 @@ FILLS: dict[str, Fill] = {
     "Events for watchers": fill_events,
     "A value in an event": fill_long_event,
     "Forms of bank QR pages": fill_scan_forms,
+    "Removed faults and rules that never matched": fill_unmatched,
     "Answers to requests with an Idempotency-Key": fill_answers,
     "Notices on the dashboard": fill_notices,
     "Disconnected listeners": fill_disconnected_listeners,

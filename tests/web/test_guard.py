@@ -1,6 +1,7 @@
 """No web page in the developer's browser can drive the sandbox."""
 
 import pytest
+import requests
 
 from tests.support.driver import Sandbox, refused
 from tests.support.servers import make_server
@@ -67,3 +68,15 @@ def test_the_refusal_names_the_option(sandbox: Sandbox, caplog: pytest.LogCaptur
     messages = [record.message for record in caplog.records if host in record.message]
     assert len(messages) == 1
     assert f"--allow-host {host}" in messages[0]
+
+
+def test_a_name_with_an_underscore_can_be_allowed() -> None:
+    """The name of a Compose service may have an underscore; a refusal names it."""
+    with make_server(allow_hosts=["payment_sandbox"]) as server:
+        for host in ("payment_sandbox", "payment_sandbox:8080"):
+            headers, auth = {"Host": host, "Origin": f"http://{host}"}, ("sandbox-key", "")
+            answer = requests.get(f"{server.url}/control/clock/", headers=headers, auth=auth, timeout=60)
+            assert answer.status_code == 200, answer.text
+        answer = requests.get(f"{server.url}/control/projects/", headers={"Host": "my_shop"}, timeout=60)
+        assert answer.status_code == 403
+        assert "unknown host name 'my_shop'" in answer.json()["error"]["value"]

@@ -9,12 +9,13 @@ Every method raises ``SandboxError``, with all violations, if the server refuses
 import json
 from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
-from payment_sandbox.client.plain import HasDocument, to_json_value, to_seconds, without_none
+from payment_sandbox.client.plain import HasDocument, path_of, to_json_value, to_seconds, without_none
 from payment_sandbox.client.sandbox_clock import Advance, SandboxClock
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
@@ -306,7 +307,7 @@ class SandboxClient(BaseClient):
         if not isinstance(order_id, str):
             raise TypeError(f"act takes the id of an order, not a {type(order_id).__name__}: order['id']")
         body = {"actor": actor, "action": action, **details}
-        return self.call("POST", f"/control/orders/{order_id}/act/", body)
+        return self.call("POST", path_of("/control/orders/{}/act/", order_id), body)
 
     def play(
         self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
@@ -326,7 +327,7 @@ class SandboxClient(BaseClient):
     def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> answers.Order:
         """Scan a bank QR code as a payer; return the order."""
         body = without_none(amount=amount, issuer_id=issuer_id)
-        return self.call("POST", f"/control/bankqr/{qr_id}/scan/", body)
+        return self.call("POST", path_of("/control/bankqr/{}/scan/", qr_id), body)
 
     # State and history
 
@@ -335,7 +336,7 @@ class SandboxClient(BaseClient):
 
         The call is marked as the test's own, so that the journal omits it and no fault applies.
         """
-        return self.call("GET", f"/v1/orders/{order_id}/", headers=TEST_CALLER_HEADER)
+        return self.call("GET", path_of("/v1/orders/{}/", order_id), headers=TEST_CALLER_HEADER)
 
     def orders(
         self,
@@ -352,7 +353,7 @@ class SandboxClient(BaseClient):
 
     def overview(self, order_id: str) -> OrderOverview:
         """Return an order with its possible actions, agenda, webhooks and pages; not journaled."""
-        return self.call("GET", f"/control/orders/{order_id}/")
+        return self.call("GET", path_of("/control/orders/{}/", order_id))
 
     def timeline(self, order_id: str | None = None) -> list[answers.TimelineRecord]:
         """List all events of the project, causes before effects."""
@@ -370,6 +371,8 @@ class SandboxClient(BaseClient):
                 "GET", "/control/wait/", query={"order_id": order_id, "status": "new", "timeout": "0"}
             )
         except SandboxError as refused:
+            if refused.status not in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.NOT_FOUND):
+                raise
             return refused.now.get("status")
         status: str = answer["status"]
         return status
@@ -380,7 +383,7 @@ class SandboxClient(BaseClient):
 
     def redeliver(self, delivery_id: str) -> answers.Webhook:
         """Resend a webhook now (CTL-22)."""
-        return self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/")
+        return self.call("POST", path_of("/control/webhooks/{}/redeliver/", delivery_id))
 
     def deliver_unsent(self, webhook_url: str) -> list[answers.Webhook]:
         """Deliver all webhooks that were not sent because no address was set."""

@@ -17,6 +17,8 @@ CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
 TIMEOUT_SECONDS_MAX: Final = 60.0
 FORWARD_TO: Final = "forward_to"
+WEBHOOK_HEADERS: Final = ("Content-Type", "Accept", "User-Agent")
+"""The only headers of a webhook that the server decides."""
 
 Json = dict[str, Any]
 
@@ -75,7 +77,11 @@ class UnconfirmedReplies:
 
 
 class Listener:
-    """Forwards the webhooks of one project until stopped; survives restarts of server and shop."""
+    """Forwards the webhooks of one project until stopped; survives restarts of server and shop.
+
+    Whatever address and headers a server names, webhooks go to the URL of the listener only, with the headers
+    of the sandbox.
+    """
 
     def __init__(
         self,
@@ -157,14 +163,15 @@ class Listener:
         if reply is not None:
             self._report_answer(offer, reply)
             return
-        request = WebhookRequest(offer["url"], offer["headers"], offer["body"].encode())
+        headers = {name: value for name, value in offer["headers"].items() if name.title() in WEBHOOK_HEADERS}
+        request = WebhookRequest(self._url, headers, offer["body"].encode())
         seconds = float(offer.get("timeout_seconds", TIMEOUT_SECONDS))  # older servers do not name it
-        reply = self._send(request, min(seconds, TIMEOUT_SECONDS_MAX))
+        reply = self._send(request, max(0.1, min(seconds, TIMEOUT_SECONDS_MAX)))
         self._unconfirmed.add(offer, reply)
         try:
             self._report_answer(offer, reply)
         finally:
-            self._on_forwarded(ForwardedWebhook(offer, reply))
+            self._on_forwarded(ForwardedWebhook({**offer, "url": self._url}, reply))
 
     def _report_answer(self, offer: Json, reply: Reply) -> None:
         """Report the shop's answer to the server."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
+from urllib.parse import quote
 
 from payment_sandbox.kernel.times import format_duration
 
@@ -15,6 +16,18 @@ class HasDocument(Protocol):
     def document(self) -> Mapping[str, Any]:
         """The effect in JSON types."""
         ...
+
+
+def path_of(template: str, *ids: str) -> str:
+    """Fill ids into the path of a call, so that no id can lead to another path.
+
+    Raises:
+        ValueError: a text cannot be an id.
+    """
+    for each in ids:
+        if each in ("", ".", ".."):  # no quoting keeps HTTP clients from resolving these
+            raise ValueError(f"{each!r} is not an id")
+    return template.format(*(quote(each, safe="") for each in ids))
 
 
 def to_json_value(value: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any, Final, cast
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.client.plain import path_of
 from payment_sandbox.operations.recipes import CLOCK_ACTOR, RECIPES, RecipeStep, half_of
 from payment_sandbox.operations.what_if import UNPAID_EXPIRIES
 from payment_sandbox.orders.actions import CUSTOMER, ActionName, Actor
@@ -34,12 +35,13 @@ def _run_step(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
         sandbox.act(order_id, cast(Actor, step.actor), cast(ActionName, step.action), **details)
     elif step.action == "capture":
         sandbox.call(
-            "POST", f"/v1/orders/{order_id}/transactions/{order['transactions'][-1]['id']}/captures/"
+            "POST",
+            path_of("/v1/orders/{}/transactions/{}/captures/", order_id, order["transactions"][-1]["id"]),
         )
     elif step.action == "refund":
-        sandbox.call("POST", f"/v1/orders/{order_id}/refunds/", details)
+        sandbox.call("POST", path_of("/v1/orders/{}/refunds/", order_id), details)
     else:
-        sandbox.call("DELETE", f"/v1/orders/{order_id}/")
+        sandbox.call("DELETE", path_of("/v1/orders/{}/", order_id))
 
 
 def _remaining_steps(known: OrderOverview, steps: tuple[RecipeStep, ...]) -> tuple[RecipeStep, ...]:

@@ -224,6 +224,8 @@ def _record_attempt(
         attempt = _mask_attempt(
             project.masking, WebhookAttempt(number, sent.at, sent.real_at, sent.request, reply)
         )
+        if not is_copy and not is_changed:
+            _count_match(edit, delivery, sent.effect)
         delivery, next_at = delivery.record_attempt(attempt, is_copy=is_copy or is_changed)
         if is_changed:
             delivery = delivery._replace(state=state)  # the shop has not received the original webhook
@@ -287,6 +289,16 @@ def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> 
     )
 
 
+def _count_match(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
+    """Count the rule whose effect an attempt has; a postponed attempt was counted when it was postponed."""
+    if effect is NO_EFFECT or (delivery.is_postponed and isinstance(effect, Delay | Swap)):
+        return
+    if (own := edit.state.faults.count_webhook(delivery)) is not None:
+        edit.state = edit.state._replace(faults=own)
+    elif (of_scenario := edit.state.scenario_faults.count_webhook(delivery)) is not None:
+        edit.state = edit.state._replace(scenario_faults=of_scenario)
+
+
 def _is_postponed(state: State, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
     """Whether an effect postpones an attempt: at most once, and no manual resend."""
     if queued.forced or delivery.is_postponed:
@@ -299,6 +311,7 @@ def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
 
     A swapped webhook waits as long as a retry does, so that the end of an advance does not decide its place.
     """
+    _count_match(edit, delivery, effect)
     edit.store_delivery(delivery._replace(postponed=True, postponed_number=delivery.next_number))
     period = effect.period if isinstance(effect, Delay) else RETRY_AFTER
     due = AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number)

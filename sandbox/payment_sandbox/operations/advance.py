@@ -192,7 +192,12 @@ class _AdvanceRun:
         return self._project.settle(remaining_seconds, self._epoch, self._is_enough, orders)
 
     def _is_enough(self) -> bool:
-        return self._epoch.is_stopping or len(self.log) >= self._events_max
+        is_enough = len(self.log) >= self._events_max and not self._is_inside_moment()
+        return self._epoch.is_stopping or is_enough
+
+    def _is_inside_moment(self) -> bool:
+        """Whether more events are due at this moment, which would run after the advance, unreported."""
+        return next_due(self._epoch, self._epoch.timeline.now) is not None
 
     def is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached before all due events have run."""

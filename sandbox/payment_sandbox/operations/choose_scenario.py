@@ -42,6 +42,7 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
             scenario = catalogue.find(data["name"])
         else:
             scenario = load_scenario(data, project.settings.method_names, check_scenario_settings)
+            scenario = scenario._replace(is_inline=not document.has_positions)
         project.activate(scenario)
 
 

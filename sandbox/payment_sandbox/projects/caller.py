@@ -151,11 +151,6 @@ class Caller:
         )
         self.waiting: WaitingThread | None = self.outer.waiting if self.outer is not None else None
 
-    def begin_waiting(self) -> None:
-        """Let other calls run while this call waits."""
-        if self.outer is not None:
-            self.outer.begin_waiting()
-
     def waiting_thread(self) -> WaitingThread | None:
         """Return this thread if it will deliver webhooks; other threads get copies of its context."""
         waiting = self.waiting

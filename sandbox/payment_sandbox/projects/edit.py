@@ -36,6 +36,7 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, ServerSync
+from payment_sandbox.projects.unmatched import faults_unmatched, note_unmatched
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 
 SCAN_FORMS_MAX: Final = 1000
@@ -405,7 +406,9 @@ class Edit:
         touched = {*self.orders, *(delivery.order_id for delivery in self._deliveries.values())}
         at_rest = {order_id for order_id in named & touched if self._is_at_rest(order_id)}
         if at_rest:
-            self.state = self.state._replace(faults=self.state.faults.without_orders(at_rest))
+            faults = self.state.faults.without_orders(at_rest)
+            note_unmatched(self.epoch, faults_unmatched(self.epoch, self.state.faults, faults))
+            self.state = self.state._replace(faults=faults)
             self.publish("faults", **self.state.faults.document)
 
     def _is_at_rest(self, order_id: str) -> bool:

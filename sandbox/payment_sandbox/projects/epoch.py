@@ -129,6 +129,7 @@ class Epoch:
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
+        self.unmatched: list[str] = []  # sentences about removed rules that never matched
         self.advance_log: list[ProcessedEvent] | None = None  # the log of the current advance
         self.finished_advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has asked the current advance to stop

@@ -9,11 +9,12 @@ from payment_sandbox.forms import read
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, RateLimit, WebhookEffect
-from payment_sandbox.scenarios.loader import fault_rules, webhook_rules
+from payment_sandbox.scenarios.loader import as_written, fault_rules, webhook_rules
 from payment_sandbox.scenarios.model import FaultRule, Scenario, WebhookRule
 from payment_sandbox.scenarios.scenario_forms import FaultsForm
 
 FAULTS_FORM: Final = FaultsForm()
+KINDS: Final = ("faults", "webhooks")
 
 
 class Use(NamedTuple):
@@ -24,7 +25,7 @@ class Use(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """Faults for requests and webhooks, with the uses of each request fault."""
+    """Faults for requests and webhooks, with their uses: of each fault, then of each webhook rule."""
 
     faults: Sequence[FaultRule]
     webhooks: Sequence[WebhookRule]
@@ -39,7 +40,7 @@ class Faults(NamedTuple):
             Invalid: lists all violations.
         """
         checked = read(FAULTS_FORM, data)
-        document = {"faults": data.get("faults", []), "webhooks": data.get("webhooks", [])}
+        document = {kind: [as_written(rule) for rule in data.get(kind, [])] for kind in KINDS}
         return cls.without_uses(fault_rules(checked), webhook_rules(checked), document)
 
     @classmethod
@@ -52,15 +53,17 @@ class Faults(NamedTuple):
         cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
     ) -> "Faults":
         """Create faults that have not been used yet."""
-        return cls(faults, webhooks, document, (Use(),) * len(faults))
+        return cls(faults, webhooks, document, (Use(),) * (len(faults) + len(webhooks)))
 
     def carry_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
         """Carry over the uses of existing rules from ``before``; the rules in ``fresh`` start at zero."""
-        rules, old = self.document.get("faults", []), list(before.document.get("faults", []))
-        uses = []
-        for rule in rules:
-            is_known = rule in old and rule not in fresh
-            uses.append(before.uses[old.index(rule)] if is_known else Use())
+        uses, start = [], 0
+        for kind in KINDS:
+            old = list(before.document.get(kind, []))
+            for rule in self.document.get(kind, []):
+                is_known = rule in old and rule not in fresh
+                uses.append(before.uses[start + old.index(rule)] if is_known else Use())
+            start += len(old)
         return self._replace(uses=tuple(uses))
 
     def with_rules(self, kind: str, rules: Sequence[Any], fresh: Sequence[Any] = ()) -> "Faults":
@@ -73,7 +76,7 @@ class Faults(NamedTuple):
 
     def with_uses(self, uses: Sequence[Use]) -> "Faults":
         """Set the uses of these faults; surplus uses are dropped."""
-        known = tuple(uses[: len(self.faults)])
+        known = tuple(uses[: len(self.uses)])
         return self._replace(uses=known + self.uses[len(known) :])
 
     def match(self, method: str, path: str, now: datetime) -> tuple[Fault | None, "Faults"]:
@@ -100,6 +103,23 @@ class Faults(NamedTuple):
                 return rule.effect
         return None
 
+    def count_webhook(self, delivery: Delivery) -> "Faults | None":
+        """Count the rule that decided the next attempt of a delivery; None if no rule did."""
+        for index, rule in enumerate(self.webhooks, len(self.faults)):
+            if rule.holds(delivery):
+                uses = list(self.uses)
+                uses[index] = uses[index]._replace(asked=uses[index].asked + 1)
+                return self._replace(uses=tuple(uses))
+        return None
+
+    def with_matches(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a document of these rules in which each says how often it has matched."""
+        uses = iter(self.uses)
+        counted = {
+            kind: [{**rule, "matches": next(uses).asked} for rule in document.get(kind, [])] for kind in KINDS
+        }
+        return {**document, **{kind: rules for kind, rules in counted.items() if kind in document}}
+
     @property
     def active_count(self) -> int:
         """The number of rules in effect: a fault with ``nth`` is spent after its last request."""
@@ -119,10 +139,12 @@ class Faults(NamedTuple):
         """Remove the rules for these orders."""
         if self.order_ids.isdisjoint(orders):
             return self
-        pairs = zip(self.webhooks, self.document["webhooks"], strict=True)
-        remaining = [(rule, entry) for rule, entry in pairs if rule.order_id not in orders]
-        document = {**self.document, "webhooks": [entry for _, entry in remaining]}
-        return self._replace(webhooks=tuple(rule for rule, _ in remaining), document=document)
+        own = self.uses[len(self.faults) :]
+        rows = zip(self.webhooks, self.document["webhooks"], own, strict=True)
+        remaining = [row for row in rows if row[0].order_id not in orders]
+        document = {**self.document, "webhooks": [entry for _, entry, _ in remaining]}
+        uses = (*self.uses[: len(self.faults)], *(use for _, _, use in remaining))
+        return self._replace(webhooks=tuple(rule for rule, _, _ in remaining), document=document, uses=uses)
 
     def refuse_unknown_orders(self, is_known: Callable[[str], bool], path: str = "") -> None:
         """Refuse rules for unknown orders, which would never be removed.

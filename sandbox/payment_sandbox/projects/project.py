@@ -23,6 +23,12 @@ from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, ServerSync, Storage
+from payment_sandbox.projects.unmatched import (
+    faults_unmatched,
+    note_unmatched,
+    scenario_unmatched,
+    unmatched_rules,
+)
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
@@ -135,6 +141,7 @@ class Project:
         """Return to the initial state (CTL-09); work in progress is discarded."""
         with self.locked():
             epoch = self.create_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
+            note_unmatched(epoch, unmatched_rules(self.epoch))
             before = self._replace_current(epoch, ChangeSet())
         self.services.on_epoch_end(before)
         self.publish("reset")
@@ -331,6 +338,7 @@ class Project:
         """Switch to a scenario; ``is_due`` if the server starts with it."""
         with self.edit(is_due=is_due) as edit:
             edit.record_choice("scenario", edit.state.scenario.document)
+            note_unmatched(edit.epoch, scenario_unmatched(edit.epoch))
             edit.state = edit.state.with_scenario(scenario)
             edit.publish("scenario", name=scenario.name)
 
@@ -346,6 +354,7 @@ class Project:
             if faults is edit.state.faults:
                 return
             faults.refuse_unknown_orders(lambda order_id: edit.epoch.store.order(order_id) is not None)
+            note_unmatched(edit.epoch, faults_unmatched(edit.epoch, edit.state.faults, faults))
             edit.state = edit.state._replace(faults=faults)
             edit.publish("faults", **faults.document)
 

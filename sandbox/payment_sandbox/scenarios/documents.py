@@ -40,7 +40,7 @@ class Document:
         """Hold the data and its root YAML node; JSON has no positions."""
         self.data = data
         self._root = root
-        self._has_positions = has_positions
+        self.has_positions = has_positions
         self._children: dict[int, dict[str, tuple[Position, Any]]] = {}
 
     def position_of(self, path: str) -> Position:
@@ -80,7 +80,7 @@ class Document:
         try:
             yield
         except Invalid as invalid:
-            if not self._has_positions:
+            if not self.has_positions:
                 raise
             raise Invalid(self.with_positions(invalid.violations, file)) from None
 

@@ -14,6 +14,7 @@ from payment_sandbox.scenarios.model import AmountRange, FaultRule, Scenario, Sc
 from payment_sandbox.scenarios.scenario_forms import ScenarioForm
 
 SCENARIO_FORM: Final = ScenarioForm()
+RULE_LISTS: Final = ("rules", "webhooks", "faults")
 VIOLATIONS_MAX: Final = 1_000  # per kind; higher than for requests, because users fix whole files
 
 CheckSettings = Callable[[Mapping[str, Any]], object]
@@ -45,13 +46,21 @@ def load_scenario(
         raise Invalid(violations)
     return Scenario(
         name=data["name"],
-        document=document,
+        document={
+            key: [as_written(rule) for rule in value] if key in RULE_LISTS else value
+            for key, value in document.items()
+        },
         description=data.get("description", ""),
         settings=data.get("settings", {}),
         rules=tuple(_build_rule(rule) for rule in data.get("rules", ())),
         webhooks=webhook_rules(data),
         faults=fault_rules(data),
     )
+
+
+def as_written(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a rule without the number of its matches, which answers add."""
+    return {name: value for name, value in rule.items() if name != "matches"}
 
 
 def _settings_violations(settings: Any, check_settings: CheckSettings | None) -> list[Violation]:

@@ -204,6 +204,7 @@ class Scenario(NamedTuple):
     rules: Sequence[ScenarioRule] = ()
     webhooks: Sequence[WebhookRule] = ()
     faults: Sequence[FaultRule] = ()
+    is_inline: bool = False  # whether a test has sent the scenario, not a file
 
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> "ScenarioDecision":
         """Decide an attempt by the first matching rule; ``uses`` counts the uses of each rule."""

@@ -119,9 +119,14 @@ class ThenForm(Form):
             raise ValidationError(Problem(f"must contain one of: {', '.join(ACTOR_KEYS)}", ACTOR_KEYS))
 
 
+def _matches() -> Whole:
+    return Whole(low=0, about="In answers: how often the rule has matched. Ignored in requests.")
+
+
 class RuleForm(Form):
     """A rule for attempts."""
 
+    matches = _matches()
     when = FormPart(
         WhenForm, load_default=dict, about="Conditions that must all be true; default: any attempt."
     )
@@ -159,6 +164,7 @@ WebhookThenForm: Final = _create_effect_form(
 class WebhookRuleForm(Form):
     """A rule for webhooks."""
 
+    matches = _matches()
     when = FormPart(
         WebhookWhenForm, load_default=dict, about="The delivery attempts that match; all by default."
     )
@@ -228,6 +234,7 @@ FaultThenForm: Final = _create_effect_form(
 class FaultForm(Form):
     """A fault of requests."""
 
+    matches = _matches()
     when = FormPart(FaultWhenForm, load_default=dict, about="The requests that match; all by default.")
     then = FormPart(FaultThenForm, required=True, about="The effect on these requests.")
 

@@ -66,7 +66,7 @@ def _explain_bind_error(host: str, port: int, error: Exception) -> str:
 
 def port_of(parts: SplitResult) -> int:
     """Return the port of a URL, by default that of its scheme."""
-    return parts.port or DEFAULT_PORTS.get(parts.scheme, 80)
+    return DEFAULT_PORTS.get(parts.scheme, 80) if parts.port is None else parts.port
 
 
 def url_of(host: str, port: int, scheme: str = "http") -> str:

@@ -1,4 +1,4 @@
-"""From the socket to the view: reads a request, runs its call in its turn, and sends the response.
+"""From the socket to the view: reads a request, runs its call, and sends the response.
 
 aiohttp parses a request and calls ``Gateway.answer``, which reads the body, lets ``serving/placing.py``
 decide where the call runs, runs it there, and sends the response: whole, in pieces, or as an event stream.
@@ -7,33 +7,32 @@ decide where the call runs, runs it there, and sends the response: whole, in pie
 from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
 from collections.abc import Callable
 from io import BytesIO
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import HttpVersion10, HttpVersion11, web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from flask import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
+from payment_sandbox.serving.pools import Places, Pool
 from payment_sandbox.serving.replies import Reply, error
-from payment_sandbox.serving.threads import Threads, run_on_thread
-from payment_sandbox.serving.turns import ThreadTurn, Turns, WaitCounter
+from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, Placement
+from payment_sandbox.web.call import Call, ClientConnection, Placement
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.app import SandboxApp
 
-RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
-RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
-READING_MAX: Final = 1  # the number of concurrent calls with large bodies; parsing blocks the interpreter
+STARTS_MAX: Final = 8  # calls that start in one iteration of the event loop, each of another project
+SLOW_MAX: Final = 8
+SLOW_MAX_PER_PROJECT: Final = 3
 STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
+TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-Result = TypeVar("Result")
 
 
 class Limits(NamedTuple):
@@ -66,11 +65,10 @@ class Gateway:
         self._is_draining = is_draining or (lambda: False)
         self._snapshots_bytes: dict[str, int] = {}  # reserved for the snapshots being received, by project
         self._threads = Threads("request")
-        self._on_loop = Turns(loop, 1)
-        self._on_threads = Turns(loop, RUNNING_CALLS_MAX if is_draining is None else RUNNING_CALLS_MAX_SHARED)
-        self._reading = Turns(loop, READING_MAX)
-        self._waiting = WaitCounter(limits.waiting)
-        self._watching = WaitCounter(limits.watching)
+        self._starts = Places(STARTS_MAX, 1)
+        self._slow = Pool(loop, self._threads, SLOW_MAX, SLOW_MAX_PER_PROJECT)
+        self._waiting = Pool(loop, self._threads, limits.waiting, limits.waiting * 2 // 3)
+        self._watching = Places(limits.watching, limits.watching * 2 // 3)
         self._watchers = Watchers(loop, limits.send_seconds)
 
     def stop(self) -> None:
@@ -113,7 +111,7 @@ class Gateway:
         self, http: web_request.BaseRequest, reply: Reply, call: Call
     ) -> web_response.StreamResponse:
         """Answer a request with a large body, if its sender may send one, and there is memory for it."""
-        checking = await self._start(self._on_threads, call.share, lambda _: self._application.admit(call))
+        checking = await self._slow.start(call.group, lambda: self._application.admit(call))
         if (refusal := await shield(checking)) is not None:
             return await reply.send(refusal)
         project_id = call.project.project_id
@@ -163,47 +161,34 @@ class Gateway:
             response.close()  # releases the held webhooks
 
     async def _run(self, call: Call) -> Response:
-        """Run a call where it was placed, in its project's turn."""
+        """Run a call where it was placed; one call of a project starts in each iteration of the loop."""
+        self._loop.call_soon(await self._starts.take(call.group))
         if call.placement is Placement.EVENT_LOOP:
-            await self._on_loop.take(call.share)
-            try:
-                return self._application.respond(call)
-            finally:
-                self._on_loop.pass_on_soon()
-
-        def respond(turn: ThreadTurn) -> Response:
-            call.connection.begin_waiting = turn.begin_waiting
             return self._application.respond(call)
-
-        turns = self._reading if call.placement is Placement.READING_THREAD else self._on_threads
-        running = await self._start(turns, call.share, respond)
+        if call.placement is Placement.WAITING and not self._waiting.has_free(call.group):
+            return error(503, TOO_MANY_WAIT, retry=True)
+        pool = self._slow if call.placement is Placement.SLOW else self._waiting
+        running = await pool.start(call.group, lambda: self._application.respond(call))
         try:
             return await shield(running)
         except CancelledError:  # the client has disconnected, and the thread goes on
             running.add_done_callback(lambda done: done.result().close())
             raise
 
-    async def _start(
-        self, turns: Turns, share: str, work: Callable[[ThreadTurn], Result]
-    ) -> "Future[Result]":
-        """Start work on a thread in its turn."""
-        await turns.take(share)
-        turn = ThreadTurn(self._loop, turns, self._waiting, share)
-        running: Future[Result] = run_on_thread(self._loop, self._threads, lambda: work(turn))
-        running.add_done_callback(turn.end)
-        return running
-
     async def _watch(
         self, http: web_request.BaseRequest, call: Call, response: Response, reply: Reply
     ) -> web_response.StreamResponse:
         """Send an event stream."""
         assert call.stream is not None, "the response is an event stream"
-        with self._watching.count_call(call.share) as may_watch:
-            if not may_watch:
-                return await reply.send(error(503, TOO_MANY_WAIT, retry=True))
+        if not self._watching.has_free(call.group):
+            return await reply.send(error(503, TOO_MANY_WAIT, retry=True))
+        give_back = await self._watching.take(call.group)
+        try:
             await reply.begin(response)
             await self._watchers.serve(call.stream, reply, _connection(http))
             return await reply.end()
+        finally:
+            give_back()
 
     async def _send_pieces(self, call: Call, response: Response, reply: Reply) -> web_response.StreamResponse:
         """Send a response of unknown length, whose pieces are produced on threads."""
@@ -213,7 +198,7 @@ class Gateway:
         try:
             async with timeout(STREAM_SECONDS_MAX):
                 while True:
-                    producing = await self._start(self._on_threads, call.share, lambda _: next(pieces, None))
+                    producing = await self._slow.start(call.group, lambda: next(pieces, None))
                     piece = await shield(producing)
                     if not is_begun:
                         await reply.begin(response)

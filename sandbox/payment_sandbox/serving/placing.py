@@ -1,10 +1,9 @@
 """The placement of calls, decided once, before the application runs.
 
-Short calls that never wait run on the server's event loop, one in each iteration. All other calls run on
-threads, of which few run at once; a thread that is about to wait lets another run. Large bodies are read on a
-single thread, because parsing blocks the interpreter. The facts of the route, the state of the project and
-the length of the body decide. Projects take turns at each of these places. The events of a stream are sent on
-the event loop after its call.
+Short calls run on the server's event loop. Slow calls run on a pool of a few threads. Calls that may wait run
+on a pool of many threads, and are refused when it is full, because they could wait for one another. The
+facts of the route, the state of the project and the length of the body decide. At each of these places, the
+number of calls of one project is limited. The events of a stream are sent on the event loop after its call.
 """
 
 from typing import Final
@@ -16,33 +15,33 @@ from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.call import Call, Placement
-from payment_sandbox.web.error_bodies import APIS
+from payment_sandbox.web.error_bodies import APIS, CONTROL_API
 
 EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop
-THREAD_BYTES_MAX: Final = 1 << 16
+WAITING_BYTES_MAX: Final = 1 << 16  # many threads that parse larger bodies would block the loop
 
 
 def place(call: Call, length: int) -> None:
-    """Decide where a call with a route runs, and whose share it uses; ``length`` is that of its body."""
+    """Decide where a call with a route runs, and in which group; ``length`` is that of its body."""
     project = _find_project(call)
     if project is not None:
-        call.share = project.project_id
+        call.group = project.project_id
         project.used_at_seconds = project.services.real.monotonic_seconds()
-    call.placement = _decide(call, project, length)
+    if call.connection.has_event_loop:
+        call.placement = _decide(call, project, length)
 
 
 def _decide(call: Call, project: Project | None, length: int) -> Placement:
     assert call.route is not None, "a route must match"
-    facts = call.route.facts
-    if length > THREAD_BYTES_MAX:
-        return Placement.READING_THREAD
-    if call.site.registry.is_shared or not call.connection.has_event_loop:
-        return Placement.THREAD
-    if facts.streams:  # waits only after the call
+    facts, is_shared = call.route.facts, call.site.registry.is_shared
+    if length > WAITING_BYTES_MAX:
+        return Placement.SLOW
+    if _may_wait(call, project):
+        return Placement.WAITING
+    if facts.streams and not is_shared:  # waits only after the call
         return Placement.EVENT_LOOP
-    may_repeat = "HTTP_IDEMPOTENCY_KEY" in call.request.environ  # a repeated call waits for the first
-    takes_long = facts.slow or facts.waits or may_repeat or length > EVENT_LOOP_BYTES_MAX
-    return Placement.THREAD if takes_long or _may_wait(project) else Placement.EVENT_LOOP
+    is_slow = is_shared or facts.slow or length > EVENT_LOOP_BYTES_MAX
+    return Placement.SLOW if is_slow or _must_store(project) else Placement.EVENT_LOOP
 
 
 def _find_project(call: Call) -> Project | None:
@@ -55,15 +54,22 @@ def _find_project(call: Call) -> Project | None:
     return call.site.registry.find_local(name) if name is not None else None
 
 
-def _may_wait(project: Project | None) -> bool:
-    """Whether calls to a project may wait or be slow."""
+def _may_wait(call: Call, project: Project | None) -> bool:
+    """Whether a call may wait: for its effect, webhooks, a fault, a rehearsal, or a call with its key."""
+    assert call.route is not None, "a route must match"
+    environ = call.request.environ
+    if call.route.facts.waits or "HTTP_IDEMPOTENCY_KEY" in environ:
+        return True
     if project is None:
         return False
-    epoch = project.epoch
-    return (
-        epoch.store.is_durable
-        or epoch.rehearsal is not NO_REHEARSAL
-        or epoch.state.settings.webhook_timing == BEFORE_RESPONSE
-        or bool(epoch.state.faults.faults or epoch.state.scenario_faults.faults)
-        or must_catch_up(project)
-    )
+    state, rehearsal = project.epoch.state, project.epoch.rehearsal
+    if rehearsal is not NO_REHEARSAL or state.settings.webhook_timing == BEFORE_RESPONSE:
+        return True
+    has_faults = state.faults.faults or state.scenario_faults.faults
+    # the control API has no faults, and removes them however many calls are delayed
+    return bool(has_faults) and not environ["PATH_INFO"].startswith(CONTROL_API)
+
+
+def _must_store(project: Project | None) -> bool:
+    """Whether calls to a project wait for its file, or run due events first."""
+    return project is not None and (project.epoch.store.is_durable or must_catch_up(project))

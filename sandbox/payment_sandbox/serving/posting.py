@@ -54,6 +54,8 @@ def post_over_network(
         Undelivered: the response is missing or incomplete.
     """
     try:
+        if urlsplit(request.url).port == 0:  # requests would drop it
+            raise ValueError("nothing can listen on port 0")
         prepared = requests.Request("POST", request.url, request.headers, data=request.body).prepare()
         parts, deadline_seconds = urlsplit(prepared.url or ""), monotonic_seconds() + timeout_seconds
         with closing(_connect(parts, trusted, deadline_seconds)) as connected:

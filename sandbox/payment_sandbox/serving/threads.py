@@ -4,20 +4,16 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 from payment_sandbox.projects.locks import THREADS, ranked_lock
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future
 
 IDLE_THREADS_MAX: Final = 16
 
 Job = Callable[[], None]
-Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +80,7 @@ class Threads:
         for inbox in idle:
             inbox.put(None)
 
-    def _work(self, inbox: "SimpleQueue[Job | None]") -> None:
+    def _work(self, inbox: SimpleQueue[Job | None]) -> None:
         while (job := inbox.get()) is not None:
             try:
                 job()
@@ -94,37 +90,10 @@ class Threads:
             if not self._park(inbox):
                 return
 
-    def _park(self, inbox: "SimpleQueue[Job | None]") -> bool:
+    def _park(self, inbox: SimpleQueue[Job | None]) -> bool:
         """Reserve an idle thread for the next job, unless enough threads are idle."""
         with self._lock:
             if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
                 return False
             self._idle.append(inbox)
             return True
-
-
-def run_on_thread(
-    loop: "AbstractEventLoop", threads: Threads, work: Callable[[], Result]
-) -> "Future[Result]":
-    """Run work on a thread; return a future of the event loop for its result."""
-    future: Future[Result] = loop.create_future()
-
-    def settle(result: Result | None, failed: BaseException | None) -> None:
-        if future.done():  # cancelled, because the loop ends
-            return
-        if failed is not None:
-            future.set_exception(failed)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def job() -> None:
-        result, failed = None, None
-        try:
-            result = work()
-        except BaseException as error:
-            failed = error
-        with suppress(RuntimeError):  # the loop has stopped
-            loop.call_soon_threadsafe(settle, result, failed)
-
-    threads.run(job)
-    return future

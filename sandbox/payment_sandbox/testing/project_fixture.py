@@ -23,6 +23,7 @@ from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
+from payment_sandbox.projects.unmatched import unmatched_rules
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
 from payment_sandbox.testing.calling_loop import CALLING_LOOP
@@ -333,6 +334,16 @@ class PaymentSandbox(ShopInProcess):
         return project_review.Review(
             each._replace(advice=self._name_delivery(each.advice)) for each in findings
         )
+
+    def unmatched(self) -> list[str]:
+        """Return a sentence for each fault and scenario rule of this test that never matched.
+
+        A fault for the second call is unmatched until that call. A scenario by name counts as a whole.
+        """
+        if self._project is not None:
+            return unmatched_rules(self._project.epoch)
+        unmatched: list[str] = self.client.call("GET", "/control/review/")["unmatched"]
+        return unmatched
 
     def _name_delivery(self, advice: str) -> str:
         """Add ``deliver_to`` to advice to serve the shop; it needs the sandbox in this process."""

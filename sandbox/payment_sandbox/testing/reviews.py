@@ -66,8 +66,10 @@ def _is_misuse(failure: BaseException) -> bool:
 def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[str] = ()) -> None:
     """Warn about mistakes in a test, or fail it; ignore the rules in ``expect``, which it breaks on purpose.
 
+    A fault or a rule of a scenario that never matched is a mistake of the test.
+
     Raises:
-        AssertionError: ``mode`` is ``error``, and the review found mistakes.
+        AssertionError: ``mode`` is ``error``, and there are mistakes.
         ValueError: the mode is unknown.
     """
     if mode not in REVIEW_MODES:
@@ -75,13 +77,12 @@ def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[s
     if mode == OFF:
         return
     try:
-        findings = project.review()
+        problems = "\n".join(filter(None, [project.review().problems(expect), *project.unmatched()]))
     except SandboxError as refused:
         if refused.status != UNAUTHORIZED:
             raise
         return  # the test has closed or deleted its project
-    if mode == ERROR:
-        findings.assert_clean(expect)
-    problems = findings.problems(expect)
+    if problems and mode == ERROR:
+        raise AssertionError(problems)
     if problems:
         warnings.warn(PaymentReviewWarning(f"{test}: {problems}"), stacklevel=2)

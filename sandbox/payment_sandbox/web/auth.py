@@ -75,6 +75,12 @@ PROBLEM_LENGTH_MAX: Final = 300
 log = logging.getLogger(__name__)
 
 
+def _sent_host(call: Call) -> str:
+    """Return the Host header; Werkzeug drops one with an underscore, such as a Compose service."""
+    host: str = call.request.environ.get("HTTP_HOST") or call.request.host
+    return host
+
+
 def refuse_foreign_host(call: Call) -> None:
     """Refuse an unknown Host, which web pages would send after DNS rebinding.
 
@@ -83,7 +89,7 @@ def refuse_foreign_host(call: Call) -> None:
     Raises:
         RequestRefused: 403.
     """
-    host = _host_name(call.request.host)
+    host = _host_name(_sent_host(call))
     if host not in call.site.hosts and not (_is_literal(host) or host.endswith(".localhost")):
         problem = (
             f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}"
@@ -102,7 +108,7 @@ def refuse_cross_site(call: Call) -> None:
     refuse_foreign_host(call)
     request = call.request
     origin = request.headers.get("Origin")
-    own = (request.host.lower(), _url_part("netloc", call.site.public_url).lower())
+    own = (_sent_host(call).lower(), _url_part("netloc", call.site.public_url).lower())
     if origin is not None and _url_part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages from {origin!r} may not call this server")
 

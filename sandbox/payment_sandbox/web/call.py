@@ -1,6 +1,6 @@
 """A call: one request, from its placement on a thread or the event loop until its response is sent."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import Enum, auto
@@ -22,26 +22,21 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
 SAFE_METHODS: Final = ("GET", "HEAD")
-TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
-COMMON_SHARE: Final = ""
-"""The share that all calls without a loaded project use, because clients can invent any number of keys.
-
-A project gets a share of its own once this server has loaded it.
-"""
+COMMON_GROUP: Final = ""
+"""The group of all calls without a loaded project, because clients can invent any number of keys."""
 
 
 class Placement(Enum):
     """Where a call runs; ``serving/placing.py`` decides it."""
 
     EVENT_LOOP = auto()
-    THREAD = auto()
-    READING_THREAD = auto()
+    SLOW = auto()
+    WAITING = auto()
 
 
 class ConnectionCut(ConnectionError):
@@ -51,7 +46,7 @@ class ConnectionCut(ConnectionError):
 class ClientConnection:
     """The connection to a client, provided by a server or a test."""
 
-    __slots__ = ("begin_waiting", "caller", "has_event_loop", "headers")
+    __slots__ = ("caller", "has_event_loop", "headers")
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
     repeat_seconds = 10.0
@@ -66,8 +61,6 @@ class ClientConnection:
         """
         self.headers = headers
         self.has_event_loop = has_event_loop
-        self.begin_waiting: Callable[[], bool] = lambda: True
-        """Lets other calls run while this call waits; returns False if too many calls are waiting."""
         self.caller = SHOP  # or a test, in the process of the sandbox
 
     def cut(self) -> None:
@@ -125,6 +118,7 @@ class Call(Caller):
         "body",
         "connection",
         "first_epoch",
+        "group",
         "has_empty_segments",
         "is_from_test",
         "notes",
@@ -136,7 +130,6 @@ class Call(Caller):
         "request",
         "route",
         "routing_error",
-        "share",
         "site",
         "stream",
         "values",
@@ -155,8 +148,8 @@ class Call(Caller):
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches
-        self.placement = Placement.EVENT_LOOP if connection.has_event_loop else Placement.THREAD
-        self.share = COMMON_SHARE  # the project, for fair scheduling
+        self.placement = Placement.EVENT_LOOP if connection.has_event_loop else Placement.WAITING
+        self.group = COMMON_GROUP  # the project whose calls share the limits of this one
         # set by the middlewares and the view
         self.project: Project  # the project of the API key or the path, once it is known
         self.first_epoch: Epoch  # the project's epoch when the call began, which a reset replaces
@@ -182,15 +175,6 @@ class Call(Caller):
         """Whether the call may wait, because it does not run on the event loop."""
         return self.placement is not Placement.EVENT_LOOP
 
-    def begin_waiting(self) -> None:
-        """Let other calls run while this one waits.
-
-        Raises:
-            RequestRefused: 503, too many calls are waiting.
-        """
-        if not self.connection.begin_waiting():
-            raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
-
     def catch_up(self) -> None:
         """Run the due events of a running clock, if the call may wait, and tidy a long agenda.
 
@@ -206,5 +190,3 @@ class Call(Caller):
         project = self.project
         self.held = held = HeldDeliveries(project.epoch.outbox)
         held.precede_response = project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
-        if held.precede_response:
-            self.begin_waiting()

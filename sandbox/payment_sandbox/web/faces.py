@@ -74,13 +74,6 @@ class Face:
         return None
 
 
-def let_others_run(call: Call) -> None:
-    """Let other calls run while this call waits, if its route may wait."""
-    assert call.route is not None, "a route must match"
-    if call.route.facts.waits:
-        call.begin_waiting()
-
-
 def release_webhooks(call: Call, response: Response) -> Response:
     """Decide who sends the held webhooks (SET-60): the end of the shop's request, this call, or the courier.
 

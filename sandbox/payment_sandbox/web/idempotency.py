@@ -61,7 +61,6 @@ def _wait_for_turn(call: Call, tracked: TrackedRequest, key: str) -> None:
         other = tracked.begin(epoch.running_requests)
         if other is None:
             return
-        call.begin_waiting()
         if not other.is_over.wait(until_seconds - monotonic_seconds()):
             raise KeyInUse(
                 f"another request with this {KEY_HEADER} has not finished, so nothing was done; "

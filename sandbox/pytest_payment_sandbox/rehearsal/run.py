@@ -19,7 +19,6 @@ from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import NO_ANSWER, Delivery, WebhookAttempt
-from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal_hooks import Do, Rehearsal, Result
 from payment_sandbox.scenarios.effects import AfterPayment, Fault, Timeout, Together, WebhookEffect
@@ -427,7 +426,6 @@ class RehearsedRun(Rehearsal):
     def _submit_late_forms(self) -> None:
         """Submit the forms whose second submission was postponed until the next action."""
         late_submissions, self._late_submissions = self._late_submissions, []
-        caller().begin_waiting()
         for submit in late_submissions:
             deliver_webhooks(self.project)  # the form's own calls wait only for later webhooks
             submit()
@@ -437,7 +435,6 @@ class RehearsedRun(Rehearsal):
             return self.project.find_order(order_id)
         self.on_act()
         self._act_for_other_customer(order_id, action)
-        caller().begin_waiting()  # a replacement may take a long time
         order = self.project.find_order(order_id)
         attempt, before = order.last_transaction, earlier_open_orders(self.project, order, self._answers)
         about = OrderAction(

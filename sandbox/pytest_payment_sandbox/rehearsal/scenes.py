@@ -83,7 +83,6 @@ class Scene(NamedTuple):
 
 
 def _advance_to(project: "Project", until: datetime) -> None:
-    caller().begin_waiting()
     _release_webhooks(project)
     with suppress(Refusal):
         advance(project, lambda now: max(now, until))

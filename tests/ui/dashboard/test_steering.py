@@ -121,7 +121,7 @@ def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
     assert len(document["faults"]) + len(document["webhooks"]) == 2
     assert page.ids[f"switch-{name}"] == "on"
     page = browser.press(page, f"switch={name}")
-    assert sandbox.get("/control/faults/").json() == {"faults": [own], "webhooks": []}
+    assert sandbox.get("/control/faults/").json() == {"faults": [{**own, "matches": 0}], "webhooks": []}
     browser.press(page, "none")
     assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
 

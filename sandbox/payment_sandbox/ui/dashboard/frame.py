@@ -45,7 +45,7 @@ from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_bro
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run, with_headers
+from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
 from payment_sandbox.web.routes import FactsBlueprint, route
 
 ASSETS: Final = {
@@ -357,7 +357,6 @@ LIVE_HEADER: Final = "Sandbox-Live"
 """The header sent when a page refreshes itself."""
 
 MIDDLEWARES: Final = (
-    Middleware(let_others_run),
     with_headers(HEADERS),
     Middleware(refuse_cross_site),
     Middleware(redirect_without_secrets),

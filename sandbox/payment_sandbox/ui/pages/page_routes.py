@@ -232,7 +232,7 @@ def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     return DeliveryCounts(len(webhooks), len(delivered), is_pending, problem)
 
 
-@route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **FORM_FACTS)
+@route(pages, "POST", "/pay/<project_id>/<order_id>/", waits=True, **FORM_FACTS)
 def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Choose a payment method (SET-18)."""
     page = find_page(call, project_id, order_id)
@@ -255,7 +255,6 @@ def _end_order(page: PayerPage, button: str) -> Response:
         return redirect(page.url("get_order_page"))
     expires_at = expiry(page)
     if expires_at is not None:
-        page.call.begin_waiting()
         change_clock(page.project, now=expires_at)
     return redirect_to_next(page.reload())
 

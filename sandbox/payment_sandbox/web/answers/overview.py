@@ -16,6 +16,7 @@ from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.webhooks import LOST, DeliveryState
+from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Scenario
@@ -161,6 +162,14 @@ def _pages(project: Project, order: Order) -> list[str]:
     return pages + [
         payment_url(project, order, attempt) for attempt in order.transactions if attempt.has_page
     ]
+
+
+def scenario_with_matches(state: State) -> dict[str, Any]:
+    """Return the document of the active scenario in which each rule says how often it has matched."""
+    document = state.scenario_faults.with_matches(state.scenario.document)
+    rules = enumerate(document.get("rules", []))
+    counted = [{**rule, "matches": state.rule_uses.get(index, 0)} for index, rule in rules]
+    return {**document, "rules": counted} if "rules" in document else document
 
 
 def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDetail:

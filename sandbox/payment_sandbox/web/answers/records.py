@@ -514,7 +514,8 @@ class ReviewResult(TypedDict):
     items: list[Finding]
     dropped: Annotated[int, "Always 0."]
     groups: Annotated[list[MistakeGroup], "The findings by mistake, open ones first, largest amounts first."]
-    text: Annotated[str, "The open mistakes, for the output of a test; empty if there are none."]
+    unmatched: Annotated[list[str], "The faults and rules of the test that never matched, in sentences."]
+    text: Annotated[str, "The open mistakes and the unmatched rules, for the output of a test; may be empty."]
 
 
 class ProjectFindings(TypedDict):

@@ -9,7 +9,7 @@ from payment_sandbox.web.auth import refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run
+from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint
 
 METHODS_WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
@@ -52,7 +52,6 @@ BODY_ERRORS: Final = (400, 401, 413, 415)
 
 control = FactsBlueprint("control", __name__, url_prefix="/control")
 MIDDLEWARES: Final = (
-    Middleware(let_others_run),
     Middleware(refuse_cross_site),
     Middleware(require_project),
     Middleware(read_query),

@@ -28,6 +28,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import PerformedAction, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.projects.unmatched import unmatched_rules
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.scenarios.scenario_forms import FaultsForm, ScenarioForm
 from payment_sandbox.web.answers import records
@@ -39,6 +40,7 @@ from payment_sandbox.web.answers.overview import (
     order_overview,
     order_rows,
     scenario_record,
+    scenario_with_matches,
 )
 from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
@@ -179,7 +181,9 @@ def get_review(call: Call) -> Response:
     """List the mistakes in the integration's requests and webhook responses."""
     findings = review(call.project.epoch)
     groups = [group_record(group) for group in group_findings(findings)]
-    return list_answer([each._asdict() for each in findings], groups=groups, text=describe_mistakes(findings))
+    unmatched = unmatched_rules(call.project.epoch)
+    text = "\n".join(filter(None, [describe_mistakes(findings), *unmatched]))
+    return list_answer([each._asdict() for each in findings], groups=groups, unmatched=unmatched, text=text)
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
@@ -250,8 +254,8 @@ FAULTS_EXAMPLE: Final = {
 
 @route(control, "GET", "/scenario/", answers=ScenarioForm)
 def get_scenario(call: Call) -> Response:
-    """Get the active scenario."""
-    return json_answer(call.project.epoch.state.scenario.document)
+    """Get the active scenario; each rule says how often it has matched."""
+    return json_answer(scenario_with_matches(call.project.epoch.state))
 
 
 @route(
@@ -316,8 +320,9 @@ def _find_scenario(call: Call, name: str) -> Scenario:
 
 @route(control, "GET", "/faults/", answers=FaultsForm)
 def get_faults(call: Call) -> Response:
-    """Get the faults in addition to the scenario's."""
-    return json_answer(call.project.epoch.state.faults.document)
+    """Get the faults in addition to the scenario's; each says how often it has matched."""
+    faults = call.project.epoch.state.faults
+    return json_answer(faults.with_matches(faults.document))
 
 
 @route(

@@ -24,7 +24,7 @@ from payment_sandbox.web.control.control_face import BODY_ERRORS, read_query
 from payment_sandbox.web.control.control_forms import EventsQuery, WaitQuery
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import EventStream, last_event_number
-from payment_sandbox.web.faces import Face, Middleware, let_others_run
+from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
@@ -34,7 +34,6 @@ watching = FactsBlueprint("watching", __name__, url_prefix="/control")
 WATCHING: Final = Face(
     watching,
     (
-        Middleware(let_others_run),
         Middleware(refuse_cross_site),
         Middleware(require_project),
         Middleware(read_query),

@@ -6,6 +6,7 @@ fault is a no-op by accident.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from math import ceil
 from threading import Event
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -85,9 +86,10 @@ class RefuseOverRate(ReplaceResponse[RateLimit], effect=RateLimit):
     """Refuses a request that exceeds the rate limit."""
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
-        """Refuse with 429."""
-        over = f"over the rate limit of {self.effect.value}"
-        return refusal_answer(call, RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"}))
+        """Refuse with 429; ``Retry-After`` is the length of the window."""
+        over, now = f"over the rate limit of {self.effect.value}", call.project.now()
+        seconds = ceil((self.effect.period.after(now) - now).total_seconds())
+        return refusal_answer(call, RequestRefused(RATE_LIMITED, over, {"Retry-After": str(seconds)}))
 
 
 class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
@@ -187,7 +189,6 @@ def begin_fault(call: Call) -> Response | None:
     fault = _configured_fault(call) or rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
         return None
-    call.begin_waiting()
     call.notes.fault = fault
     if fault.latency is not None:
         _pass_real_time(fault.latency)
@@ -223,7 +224,6 @@ def _rehearsed_fault(call: Call) -> Fault | None:
     rehearsal = call.project.epoch.rehearsal
     if rehearsal is NO_REHEARSAL:
         return None
-    call.begin_waiting()  # before the step is counted
     fault = rehearsal.call(call.request.method, call.request.path)
     if fault is not None and call.held is not None and isinstance(fault.effect, WebhooksFirst):
         call.held.precede_response = True
