@@ -14,6 +14,7 @@ from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, Tool
 from payment_sandbox.cli.mcp import TOOLS
 from payment_sandbox.ui.docs.docs_routes import search_index
 from payment_sandbox.ui.docs.library import read_source
+from payment_sandbox.version import __version__
 from tests.support.commands import run
 from tests.support.documentation import environment
 from tests.support.servers import make_server
@@ -37,13 +38,15 @@ def started_tools(tools: SandboxTools) -> SandboxTools:
 
 
 @pytest.mark.asyncio
-async def test_agents_find_eight_tools_with_flat_parameters_and_use_them() -> None:
+async def test_agents_find_tools_with_flat_parameters_and_use_them() -> None:
     """Through the SDK, tools have flat parameters, and a refusal is an error with the next step."""
     served = StdioServerParameters(
         command=sys.executable, args=["-m", "payment_sandbox", "mcp"], env=environment()
     )
     async with stdio_client(served) as streams, ClientSession(*streams) as session:
-        assert "Call start first" in str((await session.initialize()).instructions)
+        hello = await session.initialize()
+        assert "Call start first" in str(hello.instructions)
+        assert hello.server_info.version == __version__
         listed = (await session.list_tools()).tools
         assert [tool.name for tool in listed] == list(TOOLS)
         for tool in listed:
@@ -61,6 +64,8 @@ async def test_agents_find_eight_tools_with_flat_parameters_and_use_them() -> No
             text = refused.content[0].text  # type: ignore[union-attr]
             assert f"make_order has no argument {name!r}" in text
             assert advice in text
+        cents = await session.call_tool("make_order", {"amount": 12.95})
+        assert "amount: must be a whole number of cents, such as 1295; got 12.95" in str(cents.content)
         order = await session.call_tool("make_order", {"what": "transfer", "amount": 700})
         assert "is completed: 7.00 EUR" in order.content[0].text  # type: ignore[union-attr]
 
@@ -208,3 +213,17 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
         refused.stderr
         == "payment-sandbox: mcp needs payment-sandbox[mcp]: pip install 'payment-sandbox[mcp]'\n"
     )
+
+
+def test_agents_play_every_party_and_set_faults(started_tools: SandboxTools) -> None:
+    """An agent acts, resends a webhook, switches the scenario, and sees which fault has matched."""
+    started_tools.make_order(what="new")
+    with pytest.raises(ToolProblem, match="must be one of: credit, for the actor bank"):
+        started_tools.act(actor="bank", action="pay")
+    assert "is completed" in started_tools.act(action="pay", details='{"card": "frictionless"}')
+    assert "attempts: 2" in started_tools.redeliver()
+    assert '"name": "webhook-lost"' in started_tools.scenario(name="webhook-lost")
+    fault = {"when": {"attempt": 1}, "then": {"answer": 503}}
+    assert '"matches": 0' in started_tools.faults(json.dumps({"webhooks": [fault]}))
+    with pytest.raises(ToolProblem, match="document: must be JSON"):
+        started_tools.faults("{")

@@ -89,6 +89,12 @@ def test_an_order_without_webhooks_has_nothing_to_resend(run: Run, watched: Sand
     refused = run("redeliver", "last")
     assert refused.returncode == 2
     assert f"order {order['id']} has no webhooks; is a webhook_url set?" in refused.stderr
+    watched.settings(webhook_url=None)
+    watched.acted(order, "customer visit")
+    refused = run("redeliver", order["id"])
+    assert refused.returncode == 2
+    assert "were not sent, because no address was set" in refused.stderr
+    assert "redeliver --to URL" in refused.stderr
 
 
 def test_the_help_shows_whole_sentences(run: Run) -> None:

@@ -214,6 +214,7 @@ def _record_merchant_calls(shop: Shop) -> None:
     shop.call("GET", f"/v1/orders/{capture.order_id}/?fields[]=amount_details")
     shop.call("GET", "/v1/bank-redirect-nl/issuers/")
     shop.call("GET", "/v1/merchants/self/projects/self/currencies/")
+    shop.call("GET", "/v1/merchants/self/projects/self/")
     code = shop.call("POST", "/v1/bankqr/", {**COFFEE_REQUEST, "size": 300, "one_off": True})
     for _ in range(2):  # the second scan is refused, because the code allows one payment
         shop.call("POST", f"/control/bankqr/{code['id']}/scan/")
@@ -232,7 +233,7 @@ def _record_conflicts(shop: Shop, capture: PaidOrder, void: PaidOrder) -> None:
     shop.call("PUT", path, {"amount": 500})
     shop.call("DELETE", path)
     shop.call("POST", f"/control/orders/{capture.order_id}/act/", {"actor": "customer", "action": "pay"})
-    shop.call("POST", f"/v1/orders/{capture.order_id}/transactions/{capture.transaction_id}/captures/", [])
+    shop.call("POST", f"/v1/orders/{capture.order_id}/transactions/{capture.transaction_id}/captures/", [1])
     shop.call("GET", f"/control/wait/?order_id={capture.order_id}&status=expired&timeout=0")
     shop.call("GET", "/control/wait/?order_id=no-such-id&status=expired&timeout=0")
     shop.call("GET", "/control/timeline/?order_id=no-such-id")

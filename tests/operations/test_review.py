@@ -145,7 +145,7 @@ def refunds_when_it_cannot_cancel(sandbox: Sandbox, shop: Shop) -> None:
     order = pays(sandbox)
     sandbox.delete(f"/v1/orders/{order['id']}/")
     sandbox.read(order)
-    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": order["amount"]})
     sandbox.settle()
 
 
@@ -346,3 +346,28 @@ def test_a_shop_that_got_no_id_need_not_read_the_order(sandbox: Sandbox, shop: S
     if "refunds" not in path:
         sandbox.delete(f"/v1/orders/{lost}/")  # so the shop knows the id
         assert [finding.rule for finding in findings(sandbox)][:1] == ["HOOK-08"]
+
+
+@pytest.mark.rule("A01")
+def test_a_missing_final_slash_is_named_once(told: Sandbox) -> None:
+    """It works here; a shop that always sends it gets no hint."""
+    told.post("/v1/orders/", {"currency": "EUR", "amount": 5})
+    assert "final slash" not in told.get("/control/review/").text
+    for _ in range(2):
+        assert told.post("/v1/orders", {"currency": "EUR", "amount": 5}).status_code == 201
+    hints = [
+        item for item in told.get("/control/review/").json()["items"] if "final slash" in item["problem"]
+    ]
+    assert [(item["rule"], item["kind"]) for item in hints] == [("SET-01", "hint")]
+
+
+@pytest.mark.parametrize(("period", "is_found"), [("PT9M", True), ("PT10M", False)])
+def test_reading_every_ten_minutes_is_what_the_service_advises(
+    told: Sandbox, period: str, is_found: bool
+) -> None:
+    """More frequent reads without a reason count as polling."""
+    order = told.place(by("bank-transfer"))
+    for _ in range(30):
+        told.read(order)
+        told.advance(period)
+    assert ("without a change in between" in told.get("/control/review/").text) == is_found

@@ -110,7 +110,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "API key": parse_api_key,
     "If-Match": read_header("If-Match", lambda request: request.if_match.contains("x")),
     "Accept-Language": read_header(
-        "Accept-Language", lambda request: choose(None, {}, list(request.accept_languages.values()))
+        "Accept-Language", lambda request: choose(None, None, list(request.accept_languages.values()))
     ),
     "locale": locale_of,
     "query": read_query,

@@ -1,5 +1,6 @@
 """A server describes its health and its API to callers without a key."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -203,3 +204,11 @@ def test_refusals_have_recorded_examples() -> None:
                 else:
                     missing.add(f"{method} {path} {status}")
     assert missing == REFUSALS_WITHOUT_EXAMPLE
+
+
+def test_generated_clients_can_tell_schemas_apart() -> None:
+    """No schema is the constructor of another in Go, or differs from another only in case or separators."""
+    names = description()["components"]["schemas"].keys()
+    assert [name for name in names if f"New{name}" in names] == []
+    plain = [re.sub("[^a-z0-9]", "", name.casefold()) for name in names]
+    assert len(set(plain)) == len(plain)

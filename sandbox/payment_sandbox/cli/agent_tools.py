@@ -1,10 +1,10 @@
-"""The eight tools of the sandbox for coding agents."""
+"""The tools of the sandbox for coding agents."""
 
 import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import wraps
@@ -179,6 +179,63 @@ class SandboxTools:
             self._client.act(order_id, "customer", "choose", payment_method=method or CARD)
         return order_id
 
+    @name_next_step("explain_order(), which lists the possible actions")
+    def act(
+        self,
+        action: str = "pay",
+        actor: str = "customer",
+        order_id: str = NEWEST_ORDER,
+        amount: int = 0,
+        details: str = "",
+    ) -> str:
+        """Act on an order as the customer, the bank, a screening or the processor.
+
+        action: of a customer visit, pay, cancel, fail or choose; of a bank credit; of a screening approve,
+        decline or error; of a processor settle or fail. order_id: an id, or last. amount: cents of a bank's
+        credit. details: more of the action as JSON, such as {"card": "challenge"}.
+        """
+        more = {**({"amount": amount} if amount else {}), **_read_object(details, "details")}
+        path = f"/control/orders/{self._order_id(order_id)}/act/"
+        order = self._client.call("POST", path, {"actor": actor, "action": action, **more})
+        return self._describe_state(self._client.overview(order["id"]))
+
+    @name_next_step("explain_order(), which lists the webhooks of an order")
+    def redeliver(self, order_id: str = NEWEST_ORDER, after: str = "") -> str:
+        """Resend the newest webhook of an order, now or after a period of sandbox time.
+
+        order_id: an id, or last. after: a period such as PT10M.
+        """
+        known = self._order_id(order_id)
+        webhooks = self._client.webhooks(known)
+        if not webhooks:
+            raise ValueError(f"order {known} has no webhooks; start(webhook_url='...') sets their address")
+        path = f"/control/webhooks/{webhooks[-1]['id']}/redeliver/"
+        sent = self._client.call("POST", path, {"after": after} if after else {})
+        return (
+            f"webhook {sent['status']} to {sent['url']}: {sent['state']}, attempts: {len(sent['attempts'])}"
+        )
+
+    @name_next_step("scenario(), which shows the active one; search(page='scenarios') lists them all")
+    def scenario(self, name: str = "", document: str = "") -> str:
+        """Show the active scenario with the number of matches of each rule, or switch to another.
+
+        name: a ready scenario, such as webhook-lost. document: a whole scenario as JSON instead.
+        """
+        if name or document:
+            self._client.scenario(_read_object(document, "document") if document else name)
+        return select_part(json.dumps(self._client.active_scenario()), 1, "scenario()")
+
+    @name_next_step("faults(), which shows the faults; search(page='scenarios') describes them")
+    def faults(self, document: str = "") -> str:
+        """Show the faults with the number of matches of each, or replace them.
+
+        document: JSON such as {"faults": [{"when": {"method": "POST", "path": "/v1/orders/"}, "then":
+        {"status": 503}}], "webhooks": [{"when": {"attempt": 1}, "then": {"answer": 503}}]}; {} removes all.
+        """
+        if document:
+            self._client.call("PUT", "/control/faults/", _read_object(document, "document"))
+        return select_part(json.dumps(self._client.call("GET", "/control/faults/")), 1, "faults()")
+
     @name_next_step("advance(by='PT30M'), or advance(until='next') for the next event")
     def advance(self, by: str = "", until: str = "", part: int = 1) -> str:
         """Advance the clock: run expiries, captures and retries, and deliver webhooks.
@@ -314,11 +371,27 @@ class SandboxTools:
                 self._sandbox.delete_project()
 
 
-def unknown_argument(tool: str, arguments: Iterable[str]) -> str | None:
-    """Describe the first unknown argument of a call, with the nearest name; None if all are known."""
-    known = [name for name in signature(getattr(SandboxTools, tool)).parameters if name != "self"]
-    unknown = [name for name in arguments if name not in known]
-    if not unknown:
-        return None
-    advice = did_you_mean(nearest_word(unknown[0], known)) or f"; its arguments are: {', '.join(known)}"
-    return f"{tool} has no argument {unknown[0]!r}{advice}"
+def _read_object(text: str, name: str) -> dict[str, Any]:
+    """Read an argument that is a JSON object; empty text is an empty object."""
+    try:
+        data = json.loads(text or "{}")
+    except ValueError as error:
+        raise ValueError(f"{name}: must be JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{name}: must be a JSON object, not {text[:40]!r}")
+    return data
+
+
+def wrong_argument(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """Describe the first unknown argument of a call, with the nearest name, or the first wrong number."""
+    known = dict(signature(getattr(SandboxTools, tool)).parameters)
+    del known["self"]
+    listed = ", ".join(known)
+    for name, value in arguments.items():
+        if name not in known:
+            advice = did_you_mean(nearest_word(name, list(known)))
+            return f"{tool} has no argument {name!r}{advice or f'; its arguments are: {listed}'}"
+        if known[name].annotation is int and type(value) is not int:
+            expected = "whole number of cents, such as 1295" if name == "amount" else "whole number"
+            return f"{name}: must be a {expected}; got {value!r}"
+    return None

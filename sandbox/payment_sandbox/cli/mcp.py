@@ -10,6 +10,7 @@ import click
 from payment_sandbox.cli.options import fail
 from payment_sandbox.extensions import MCP_EXTRA, NotInstalled
 from payment_sandbox.loading import lazy
+from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
     from mcp import server as sdk
@@ -27,7 +28,20 @@ INSTRUCTIONS: Final = (
     "search(page='agents') lists the steps, and actions to avoid."
 )
 Arguments = ParamSpec("Arguments")
-TOOLS: Final = ("start", "make_order", "advance", "explain_order", "review", "rehearse", "search", "snapshot")
+TOOLS: Final = (
+    "start",
+    "make_order",
+    "act",
+    "advance",
+    "explain_order",
+    "redeliver",
+    "scenario",
+    "faults",
+    "review",
+    "rehearse",
+    "search",
+    "snapshot",
+)
 
 
 @click.command(epilog="Example: payment-sandbox mcp")
@@ -39,16 +53,18 @@ def mcp() -> None:
         fail(str(NotInstalled("mcp", MCP_EXTRA)))
 
     class StrictServer(sdk.MCPServer):
-        """A server that refuses unknown arguments, which the SDK drops."""
+        """A server that refuses unknown arguments, which the SDK drops, and wrong ones in our own words."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
             """Call a tool."""
-            if name in TOOLS and (problem := agent_tools.unknown_argument(name, arguments)) is not None:
+            if name in TOOLS and (problem := agent_tools.wrong_argument(name, arguments)) is not None:
                 raise tool_error(problem)
             return await super().call_tool(name, arguments, context)
 
     tools = agent_tools.SandboxTools(os.environ)
-    server = StrictServer("payment-sandbox", instructions=INSTRUCTIONS, log_level="ERROR")
+    server = StrictServer(
+        "payment-sandbox", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
+    )
     for name in TOOLS:
         server.add_tool(
             _convert_errors(getattr(tools, name), agent_tools.ToolProblem, tool_error),

@@ -29,6 +29,7 @@ from payment_sandbox.cli.workers import PARENT_VARIABLE, Workers, stop_with_stdi
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
+from payment_sandbox.scenarios.catalogue import PROFILES
 
 if TYPE_CHECKING:
     from payment_sandbox.cli import server_process
@@ -112,6 +113,7 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     help="A folder of scenario files; may be given several times.",
 )
 @click.option("--scenario", shell_complete=scenario_names, help="The scenario of the first project.")
+@click.option("--profile", type=click.Choice(PROFILES), help="The settings for the plugins of a shop system.")
 @click.option(
     "--allow-host",
     "allow_hosts",

@@ -1,6 +1,6 @@
 """The payment methods, one module each; to add a method, write a module and list it in ``ALL_METHODS``.
 
-Other packages may import this package and ``common``.
+Other packages may import this package, ``common`` and ``messages``.
 """
 
 from typing import Final

@@ -1,10 +1,8 @@
 """Online banking; the customer chooses a bank first."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from payment_sandbox.methods.common import (
-    ISSUERS,
     PAGE_TRIGGERS,
     PAYMENT_PAGE,
     AttemptDraft,
@@ -17,6 +15,7 @@ from payment_sandbox.methods.common import (
     Step,
     Terms,
     payer,
+    success_move,
 )
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
@@ -60,8 +59,8 @@ class BankRedirectNl(PageMethod):
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Require an issuer from the list (IDR-01, IDR-06)."""
         issuer_id = draft.details.get("issuer_id")
-        known = [issuer.id for issuer in ISSUERS]
-        if issuer_id in known:
+        known = [issuer.id for issuer in terms.banks]
+        if issuer_id in known or (issuer_id is None and not terms.issuer_required):
             return []
         path = f"{draft.path}.payment_method_details.issuer_id"
         if issuer_id is None:
@@ -71,20 +70,18 @@ class BankRedirectNl(PageMethod):
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Reveal the bank and the URL where the customer authenticates."""
         details = {
-            "issuer_id": attempt.asked["issuer_id"],
+            **attempt.asked,
             "issuer_authentication_url": PAYMENT_PAGE,
             "status": "Open",
             "transaction_id": "0" + terms.ids.digits("bank-transaction", 15),
         }
         return [Reveal(details), *super().begin(attempt, terms)]
 
-    def revealed_details(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
-        """Return the payer, as reported by the bank (IDR-04)."""
-        return {
-            **payer(attempt.asked["issuer_id"], terms.ids),
-            "consumer_city": "Utrecht",
-            "status": "Success",
-        }
+    def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Reveal the payer, as reported by the bank (IDR-04) in the request or on the page."""
+        issuer_id = attempt.asked.get("issuer_id") or action.issuer_id or terms.banks[0].id
+        details = {**payer(issuer_id, terms.ids), "consumer_city": "Utrecht", "status": "Success"}
+        return [Reveal({"issuer_id": issuer_id, **details}), success_move(attempt)]
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Update the bank's own status along with the attempt's."""

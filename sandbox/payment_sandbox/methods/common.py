@@ -103,6 +103,11 @@ class Capabilities(NamedTuple):
     page_details: tuple[str, ...] = ()  # details of every attempt, which its page shows
     triggers: tuple[TriggerValue, ...] = ()
 
+    @property
+    def screens(self) -> bool:
+        """Whether the service screens the customer before the payment."""
+        return self.needs_order_lines
+
 
 class AttemptDraft(NamedTuple):
     """The parts of a request that a method checks; None for missing or unusable values."""
@@ -122,6 +127,8 @@ class Terms(NamedTuple):
     find_credential: Callable[[str], Credential | None]
     ids: Ids
     refund_status: str = "completed"  # the status of a new refund, unless the scenario plans another
+    banks: Sequence["Issuer"] = ()
+    issuer_required: bool = True
 
 
 class Move(NamedTuple):
@@ -267,9 +274,7 @@ class PageMethod(Method):
         if action.name == PAY:
             return self.payment_steps(attempt, action, terms)
         if action.name == FAIL:
-            return [
-                Move(Trigger.FAIL, action.reason or self.default_failure_reason(action), CUSTOMER_MESSAGE)
-            ]
+            return [Move(Trigger.FAIL, action.reason or self.default_failure_reason(action))]
         return [Move(Trigger.CANCEL, action.reason or "Cancelled by the customer")]
 
     def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -347,7 +352,7 @@ def decline_move(reason: str | None) -> Move:
 
 def error_move(reason: str | None) -> Move:
     """Return the move for an error shown on the page that the customer can fix (ERR-01)."""
-    return Move(Trigger.FAIL, reason or ERROR_MESSAGE, reason or ERROR_MESSAGE)
+    return Move(Trigger.FAIL, reason or ERROR_MESSAGE, reason)
 
 
 SETTLEMENT_DELAY: Final = "PT1M"

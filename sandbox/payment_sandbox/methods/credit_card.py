@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common import (
-    CUSTOMER_MESSAGE,
     PAGE_KEYS,
     PAGE_TRIGGERS,
     PROCESSOR_KEYS,
@@ -209,7 +208,7 @@ class CreditCard(PageMethod):
 
     def _settlement_move(self, attempt: Transaction, fails: bool, reason: str | None) -> Move:
         if fails:
-            return Move(Trigger.FAIL, reason or "The stored card was declined", CUSTOMER_MESSAGE)
+            return Move(Trigger.FAIL, reason or "The stored card was declined")
         return success_move(attempt)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -223,7 +222,7 @@ class CreditCard(PageMethod):
         card = CARDS[action.card or FRICTIONLESS]
         revealed = Reveal(card.details, card.family)
         if card.refusal is not None:
-            return [revealed, Move(Trigger.FAIL, action.reason or card.refusal, CUSTOMER_MESSAGE)]
+            return [revealed, Move(Trigger.FAIL, action.reason or card.refusal)]
         use = first_use(attempt.asked)
         stored = [StoreCard(use, card.family, card.details)] if use is not None else []
         return [revealed, *stored, success_move(attempt)]

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
-from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
+from payment_sandbox.methods.common import CHOOSE, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.operations.attempts import begin_attempt, offered_methods
 from payment_sandbox.operations.cancel import uncancellable_reason
@@ -178,7 +178,7 @@ def _choose(edit: Edit, order: Order, action: Action, answers: Mapping[str, str]
     names = offered_methods(edit.settings, order)
     if action.payment_method is None or action.payment_method not in names:
         raise Invalid([Violation("payment_method", "must be a method that the page offers", names)])
-    details = {"issuer_id": action.issuer_id or ISSUERS[0].id, **answers}
+    details = {"issuer_id": action.issuer_id or edit.settings.banks[0].id, **answers}
     violations = detail_violations(edit.settings, edit.terms, order, action.payment_method, details)
     if violations:
         raise Invalid(violations)

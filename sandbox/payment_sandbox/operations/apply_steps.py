@@ -72,7 +72,7 @@ def _move_order(edit: Edit, order: Order, attempt: Transaction, step: Move) -> N
     if can_move(order, step.trigger) and (step.trigger in SUCCESS_TRIGGERS or not order.is_hosted):
         edit.move_order(order, step.trigger)
         if step.trigger is Trigger.FAIL:
-            order.reason = step.customer_message or step.reason
+            order.reason = step.customer_message or (step.reason if order.is_refund else None)
     elif order.is_hosted and not attempt.is_open and has_page_expired(order, edit.now):
         edit.move_order(order, Trigger.EXPIRE)
 

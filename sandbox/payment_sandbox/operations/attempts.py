@@ -8,7 +8,7 @@ from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import Capabilities
 from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
-from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order import Order, missing_personal_data
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit
@@ -47,11 +47,15 @@ def available_methods(settings: Settings) -> list[str]:
     return [name for name in settings.method_names if is_available(settings, name)]
 
 
-def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: bool) -> bool:
-    """Whether this merchant can use a method, given whether the order has lines and a customer."""
+def is_usable(
+    settings: Settings, name: str, *, has_lines: bool, has_customer: bool, has_personal_data: bool
+) -> bool:
+    """Whether this merchant can use a method, given what the order has."""
     if not is_available(settings, name):
         return False
     needs = METHODS_BY_NAME[settings.method(name) or ""].capabilities
+    if needs.screens and settings.personal_data == "required" and not has_personal_data:
+        return False
     return (has_lines or not needs.needs_order_lines) and (has_customer or not needs.needs_customer)
 
 
@@ -63,7 +67,13 @@ def offered_methods(settings: Settings, order: Order) -> list[str]:
     return [
         name
         for name in dict.fromkeys(names)
-        if is_usable(settings, name, has_lines=bool(order.order_lines), has_customer=bool(order.customer))
+        if is_usable(
+            settings,
+            name,
+            has_lines=bool(order.order_lines),
+            has_customer=bool(order.customer),
+            has_personal_data=not missing_personal_data(order.customer),
+        )
     ]
 
 

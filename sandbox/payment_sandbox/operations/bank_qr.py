@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BANK_QR_METHOD, behaviour_of
-from payment_sandbox.methods.common import ISSUERS
+from payment_sandbox.methods.common import Issuer
 from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.operations.attempts import begin_attempt, unavailable_reason
 from payment_sandbox.orders.actions import CUSTOMER, Action
@@ -98,7 +98,7 @@ def scan(
         QrExpired, QrUsed, QrAmountRefused: the request does not allow the scan.
         Invalid: the issuer is not in the list, or the merchant does not have the method.
     """
-    _refuse_unknown_issuer(issuer_id)
+    _refuse_unknown_issuer(issuer_id, project.settings.banks)
     with project.edit() as edit:
         existing = edit.epoch.scan_forms.get(form_id) if form_id is not None else None
         if existing is not None:
@@ -112,7 +112,7 @@ def scan(
         order = edit.add(_build_order(edit, request, settled_cents))
         action = Action(CUSTOMER, SCAN, amount_cents=amount_cents, issuer_id=issuer_id)
         edit.record_action(action, via, order.id, bankqr_id=qr_id)
-        _begin_attempt(edit, order, issuer_id or ISSUERS[0].id)
+        _begin_attempt(edit, order, issuer_id or edit.settings.banks[0].id)
         if form_id is not None:
             edit.record_scan_form(form_id, order.id)
     return order
@@ -128,8 +128,8 @@ def _begin_attempt(edit: Edit, order: Order, issuer_id: str) -> None:
     attempt.visited = True
 
 
-def _refuse_unknown_issuer(issuer_id: str | None) -> None:
-    known = [issuer.id for issuer in ISSUERS]
+def _refuse_unknown_issuer(issuer_id: str | None, banks: Sequence[Issuer]) -> None:
+    known = [bank.id for bank in banks]
     if issuer_id is not None and issuer_id not in known:
         raise Invalid([Violation("issuer_id", "is not in the issuers list", known)])
 

@@ -1,6 +1,6 @@
 """Checks whether a well-formed order is payable: an available method, and the method's fields."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import AttemptDraft, Method, Terms
 from payment_sandbox.operations.attempts import available_methods, is_usable, unavailable_reason
+from payment_sandbox.orders.order import missing_personal_data
 from payment_sandbox.orders.refusals import QUOTED_WORD_LENGTH_MAX, VIOLATIONS_MAX, Violation
 from payment_sandbox.projects.settings import Settings
 
@@ -55,6 +56,8 @@ def _check_transaction(
         for key in _missing_keys(method, data)
         if not _has_violation(key, form_violations)
     ]
+    if settings.personal_data == "required" and method.capabilities.screens:
+        violations += _check_personal_data(name, data, form_violations)
     if "capture_mode" in requested and not method.capabilities.authorizes:
         problem = f"{name} has no authorization: it is paid at once"
         violations.append(Violation(f"{path}.capture_mode", problem, rule="CAP-01"))
@@ -67,6 +70,15 @@ def _check_transaction(
         if not _has_violation(violation.path, form_violations)
     ]
     return violations
+
+
+def _check_personal_data(
+    name: str, data: Mapping[str, Any], form_violations: Sequence[Violation]
+) -> Iterator[Violation]:
+    for path in missing_personal_data(data.get("customer")):
+        if not _has_violation(path, form_violations):
+            problem = f"is required for {name} (MissingInformationToCreateTransaction)"
+            yield Violation(path, problem, rule="CUS-14")
 
 
 def _rule_of_missing(method: Method, key: str) -> str:
@@ -129,5 +141,7 @@ def _usable_methods(
             name,
             has_lines=bool(data.get("order_lines")) or _has_violation("order_lines", violations),
             has_customer=bool(data.get("customer")) or _has_violation("customer", violations),
+            has_personal_data=not missing_personal_data(data.get("customer"))
+            or _has_violation("customer", violations),
         )
     ]

@@ -96,6 +96,14 @@ class Order:
         return self.sent.get("customer")
 
     @property
+    def page_locale(self) -> str | None:
+        """The locale of the pages, by the customer's locale or the order's (A68); None without either."""
+        chosen: str | None = (self.customer or {}).get("locale")
+        if chosen is None and "locale" in self.sent:
+            chosen = locale_of(self.sent["locale"]) or DEFAULT_LOCALE
+        return chosen
+
+    @property
     def extra(self) -> dict[str, Any] | None:
         """The merchant's own data."""
         return self.sent.get("extra")
@@ -205,6 +213,7 @@ class Order:
 _FIELD_NAMES: tuple[str, ...] = tuple(Order.__slots__)
 
 
+DEFAULT_LOCALE: Final = "en-GB"
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
 _LOCALES_BY_TAG: Final = {"fr": "fr-BE", "en": "en-GB", **{locale.lower(): locale for locale in LOCALES}}
 
@@ -213,6 +222,16 @@ def locale_of(tag: str) -> str | None:
     """Return the locale with the language of a tag such as de_DE and, if there is one, its region."""
     lower = tag.replace("_", "-").partition(".")[0].lower()
     return _LOCALES_BY_TAG.get(lower) or _LOCALES_BY_TAG.get(lower.partition("-")[0])
+
+
+def missing_personal_data(customer: Mapping[str, Any] | None) -> list[str]:
+    """Return the paths of the data that a screening needs and an order lacks (A75)."""
+    known = customer or {}
+    has_address = known.get("address") or any(
+        other.get("address") for other in known.get("additional_addresses", ())
+    )
+    missing = [name for name in ("birthdate", "gender") if not known.get(name)]
+    return [f"customer.{name}" for name in (*missing, *(() if has_address else ("address",)))]
 
 
 REDUCED_CUSTOMER_FIELDS: Final = ("country", "ip_address")

@@ -221,6 +221,8 @@ class Epoch:
             self.store.credential,
             ids or self.ids,
             refund_status=settings.refund_status,
+            banks=settings.banks,
+            issuer_required=settings.issuer_required,
         )
 
     def etag(self, order: Order) -> str:

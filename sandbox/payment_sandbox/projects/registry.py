@@ -16,7 +16,7 @@ from payment_sandbox.projects.locks import REGISTRY, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import Storage
-from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.scenarios.catalogue import Catalogue, with_profile
 
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
@@ -91,7 +91,7 @@ class Registry:
             Invalid: lists every invalid setting; nothing is created.
             QuotaReached: the server's quota is exhausted; nothing is created.
         """
-        values = dict(data) if isinstance(data, dict) else data
+        values = with_profile(data) if isinstance(data, dict) else data
         clock = values.pop("clock", self._clock) if isinstance(data, dict) else self._clock
         start, settings = _parse_both(
             lambda: ClockStart.parse(clock), lambda: read_settings(values, Settings(), "", NEW_PROJECT_FORM)

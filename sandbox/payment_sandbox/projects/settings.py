@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from marshmallow import ValidationError, validate
 
@@ -25,8 +25,10 @@ from payment_sandbox.forms import (
 from payment_sandbox.forms.fields import Anything, Label, Number
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.orders.refusals import Invalid, refusal_classes
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
+from payment_sandbox.scenarios.catalogue import PROFILES
 
 ERROR_TYPES: Final = (
     "BadRequest",
@@ -72,6 +74,26 @@ BEFORE_RESPONSE: Final = "before_response"
 TIMEOUT_RANGE: Final = (0.1, 60.0)
 """The bounds of ``webhook_timeout``, in seconds."""
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
+
+
+class IssuerForm(Form):
+    """A bank that customers can choose."""
+
+    id = Text(required=True, pattern="[A-Za-z0-9]{4,35}", expected="letters and digits", about="Its BIC.")
+    name = Text(about="Its name on the payment page; the id by default.")
+    list_type = Text(about="Its group in the list.")
+
+
+class IssuerPart(FormPart):
+    """A bank, or only its id."""
+
+    alternative_schema: ClassVar[dict[str, Any]] = {"type": "string"}
+
+    def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
+        read: Mapping[str, str] = super()._deserialize(
+            {"id": value} if isinstance(value, str) else value, *context, **options
+        )
+        return Issuer(**{"name": read["id"], **read})._asdict()
 
 
 class SettingsForm(Form):
@@ -128,6 +150,20 @@ class SettingsForm(Form):
         validate=validate.Range(*TIMEOUT_RANGE, error="must be between {min} and {max}"),
         about="The real seconds that a webhook waits for the answer of the shop.",
     )
+    numeric_ids = Choice(
+        ("reject", "text"),
+        about="How numbers are handled as merchant_order_id and merchant_order_line_id; text converts them.",
+    )
+    issuer_required = Flag(
+        about="Whether bank-redirect-nl needs an issuer_id; without it, the payment page asks for the bank."
+    )
+    issuers = Items(
+        IssuerPart(IssuerForm), least=1, most=100, about="The banks of bank-redirect-nl: ids or objects."
+    )
+    personal_data = Choice(
+        ("optional", "required"),
+        about="Whether pay-later-a and invoice-later-b need birthdate, gender and address of the customer.",
+    )
     webhook_timing = Choice(
         (AFTER_RESPONSE, BEFORE_RESPONSE), about="Whether webhooks are sent after the response or before it."
     )
@@ -158,6 +194,7 @@ class SettingsForm(Form):
 class NewProjectForm(SettingsForm):
     """The settings of a new project, and its initial clock."""
 
+    profile = Choice(PROFILES, about="The settings for plugins of a shop system, which others override.")
     clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
 
 
@@ -171,6 +208,9 @@ def real_seconds(period: str) -> float:
         return min((Period.parse(period).after(REFERENCE_DATE) - REFERENCE_DATE).total_seconds(), SECONDS_MAX)
     except OverflowError:  # beyond the calendar
         return SECONDS_MAX
+
+
+DEFAULT_ISSUERS: Final[tuple[Mapping[str, str], ...]] = tuple(issuer._asdict() for issuer in ISSUERS)
 
 
 @dataclass(frozen=True)
@@ -196,6 +236,10 @@ class Settings:
     errors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unknown_fields: str = "drop"
     unknown_locale: str = "reject"
+    numeric_ids: str = "reject"
+    issuer_required: bool = True
+    issuers: tuple[Mapping[str, str], ...] = DEFAULT_ISSUERS
+    personal_data: str = "optional"
     webhook_timing: str = "after_response"
     webhook_timeout: float = TIMEOUT_SECONDS  # SET-57
     seed: int = 0
@@ -219,6 +263,11 @@ class Settings:
         return frozenset(name for name in FEATURES if getattr(self, name))
 
     @cached_property
+    def banks(self) -> tuple[Issuer, ...]:
+        """The banks of ``bank-redirect-nl``."""
+        return tuple(Issuer(**bank) for bank in self.issuers)
+
+    @cached_property
     def method_names(self) -> tuple[str, ...]:
         """All names of methods in requests, including aliases."""
         return (*METHOD_NAMES, *self.aliases)
@@ -238,9 +287,8 @@ class Settings:
 
     def with_values(self, values: Mapping[str, Any]) -> "Settings":
         """Return these settings with some values replaced."""
-        if "payment_methods" in values:
-            values = {**values, "payment_methods": tuple(values["payment_methods"])}
-        return replace(self, **values)
+        lists = {name: tuple(values[name]) for name in ("payment_methods", "issuers") if name in values}
+        return replace(self, **{**values, **lists})
 
     def as_mapping(self) -> dict[str, Any]:
         """Return all settings as plain data."""
@@ -248,6 +296,7 @@ class Settings:
         return {
             **shown,
             "payment_methods": list(self.payment_methods),
+            "issuers": [dict(bank) for bank in self.issuers],
             "aliases": dict(self.aliases),
             "errors": {name: dict(error) for name, error in self.errors.items()},
         }

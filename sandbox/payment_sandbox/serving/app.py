@@ -48,6 +48,11 @@ def _read_template(name: str) -> str | None:
         return None
 
 
+def _normalize(path: str) -> str:
+    """Remove empty segments before the resource of an API (A64)."""
+    return _API_ROOT.sub(r"/\1/", path, count=1) if "//" in path and _API_ROOT.match(path) else path
+
+
 class Part(Flask):
     """A part of the application, of which only routes and templates are Flask's."""
 
@@ -130,24 +135,28 @@ class SandboxApp:
         return self.respond(call)(environ, start_response)
 
     def place(self, environ: dict[str, Any], length: int, connection: ClientConnection) -> Call:
-        """Create the call for a request, and decide where it runs; ``length`` is the length of its body.
-
-        Empty segments before the resource are removed (A64).
-        """
+        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
         sent = environ["PATH_INFO"]
-        if "//" in sent:
-            environ["PATH_INFO"] = _API_ROOT.sub(r"/\1/", sent, count=1) if _API_ROOT.match(sent) else sent
+        base = self.site.base_path  # some proxies keep it in front of the path (A77)
+        if base and sent.startswith(f"{base}/") and self._is_known(sent.removeprefix(base)):
+            sent = sent.removeprefix(base)
+        environ["PATH_INFO"] = _normalize(sent)
         call = Call(self.site, Request(environ), connection)
         call.has_empty_segments = environ["PATH_INFO"] != sent
         path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
-        for mount in self._mounts:
-            if path.startswith(mount.prefixes):
-                break
-        part = self._parts.get(mount) or self._load(mount)
-        part.match(call, path)
+        self._part_of(path).match(call, path)
         if call.route is not None:
             place(call, length)
         return call
+
+    def _part_of(self, path: str) -> Part:
+        for mount in self._mounts:
+            if path.startswith(mount.prefixes):
+                break
+        return self._parts.get(mount) or self._load(mount)
+
+    def _is_known(self, path: str) -> bool:
+        return bool(self._part_of(_normalize(path)).adapter.allowed_methods(_normalize(path)))
 
     def admit(self, call: Call) -> Response | None:
         """Return the refusal of a call whose large body has not arrived; None if its sender may send it."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.forms import Form, FormPart, Items, Text, load, unknown_keys
+from payment_sandbox.forms import Choice, Form, FormPart, Items, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import lazy
 from payment_sandbox.methods import METHOD_NAMES
@@ -15,7 +15,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue, read_text
+from payment_sandbox.scenarios.catalogue import PROFILES, Catalogue, read_text, with_profile
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.config import ServerConfig
@@ -83,6 +83,7 @@ class ProjectForm(SettingsForm):
         required=True, pattern="[!-9;-~]{1,200}", expected="1 to 200 visible ASCII characters without a colon"
     )
     clock = Text()
+    profile = Choice(PROFILES)
     scenario = Text()
 
 
@@ -163,7 +164,7 @@ def _read_project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[Decl
     keys |= {key} if key is not None else set()
     scenario, more = _read_scenario(item, catalogue)
     settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
-    return DeclaredProject(key or "", settings, scenario), violations + more
+    return DeclaredProject(key or "", with_profile(settings), scenario), violations + more
 
 
 def _read_scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
@@ -236,7 +237,7 @@ def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[De
     first = _project_from_options(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
-        yield _complete(project, first) if is_first else project
+        yield _complete(project, first) if is_first else _complete(project, _profile_of(config))
     if all(project.api_key != FIRST_API_KEY for project in declared):
         yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_PROJECT_NAME}, None))
 
@@ -247,9 +248,14 @@ def _complete(project: DeclaredProject, more: DeclaredProject) -> DeclaredProjec
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
 
 
+def _profile_of(config: ServerConfig) -> DeclaredProject:
+    settings = with_profile({"profile": config.profile}) if config.profile is not None else {}
+    return DeclaredProject("", settings, None)
+
+
 def _project_from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
     """Declare the default project from the options."""
-    options: dict[str, Any] = {}
+    options = dict(_profile_of(config).settings)
     if config.webhook_url is not None:
         options["webhook_url"] = config.webhook_url
     if config.clock != RUNNING:

@@ -213,11 +213,6 @@ class Site:
         """The URL for merchants and payers, without a trailing slash."""
         return self.registry.services.public_url
 
-    @property
-    def base_path(self) -> str:
-        """The path prefix of the public URL, for a server behind a proxy; usually empty."""
-        return urlsplit(self.public_url).path
-
     def path_of(self, endpoint: str, **values: Any) -> str:
         """Build the path of a page; values that have no placeholder in the path become the query."""
         return self.app.html.adapter.build(endpoint, values)
@@ -225,6 +220,7 @@ class Site:
     def change_public_url(self, public_url: str) -> None:
         """Change the public URL; URLs in earlier responses do not change."""
         self.registry.services.public_url = public_url
+        self.base_path = urlsplit(public_url).path  # for a server behind a proxy; usually empty
         self.hosts |= {(urlsplit(public_url).hostname or "").lower()}
 
     def status(self) -> str:

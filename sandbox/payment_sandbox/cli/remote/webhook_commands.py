@@ -82,6 +82,11 @@ def _resend(call: CommandRun, webhook: str) -> "Webhook":
     if not matching:
         order_id = call.order_id(webhook)
         matching = [item for item in known if item["order_id"] == order_id]
+        if not matching and call.sandbox.webhooks(order_id, "unsent"):
+            fail(
+                f"the webhooks of order {order_id} were not sent, because no address was set: deliver them "
+                "with payment-sandbox redeliver --to URL"
+            )
         if not matching:
             fail(f"order {order_id} has no webhooks; is a webhook_url set? See payment-sandbox settings")
     return call.sandbox.redeliver(matching[-1]["id"])

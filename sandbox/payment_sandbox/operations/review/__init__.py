@@ -49,6 +49,7 @@ from payment_sandbox.operations.review.payment_checks import (
 from payment_sandbox.operations.review.resent_checks import find_client_resends
 from payment_sandbox.operations.review.setup_checks import (
     count_unsent_changes,
+    find_missing_slashes,
     find_missing_webhook_url,
     find_mixed_schemes,
     find_unmatched_rules,
@@ -257,6 +258,7 @@ CHECKS: Final[Sequence[Check]] = (
     find_polling,
     find_ignored_keys,
     find_warnings,
+    find_missing_slashes,
     find_missing_webhook_url,
     find_mixed_schemes,
     find_unmatched_rules,

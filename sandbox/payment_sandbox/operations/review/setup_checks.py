@@ -43,6 +43,21 @@ def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
         )
 
 
+def find_missing_slashes(history: ReviewedHistory) -> Iterator[Finding]:
+    """Report requests without the final slash of their path, once for the project."""
+    entries = [entry for entry in history.requests if not entry.path.endswith("/")]
+    if entries:
+        yield Finding(
+            "SET-01",
+            "Your shop calls paths without their final slash, which not every service of this family accepts",
+            "Write the paths as documented, with a final slash: /v1/orders/.",
+            None,
+            (format_request(entries[0]),),
+            kind=HINT,
+            shown_by=(entries[0].id,),
+        )
+
+
 def find_mixed_schemes(history: ReviewedHistory) -> Iterator[Finding]:
     """Find shop URLs with mixed or wrong schemes."""
     for entry in filter(_has_addresses, history.requests):

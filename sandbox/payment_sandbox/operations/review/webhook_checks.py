@@ -66,7 +66,7 @@ ADVICE_BY_ERROR: Final = {  # advice, by words in the error
 MERCHANT_CALL: Final = re.compile(r"/(?:captures|voids)/")
 ACCEPTED_STATUSES: Final = range(200, 300)
 NO_ANSWER_STATUS: Final = 999
-POLL_INTERVAL_MIN: Final = timedelta(hours=1)
+POLL_INTERVAL_MIN: Final = timedelta(minutes=10)  # the advice of the service
 
 
 def _status(attempt: WebhookAttempt) -> int:

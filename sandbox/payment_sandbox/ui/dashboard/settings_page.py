@@ -53,6 +53,8 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Payment methods": {
         "payment_methods": "Enabled methods",
         "aliases": "Aliases of payment methods",
+        "issuers": "Banks of bank-redirect-nl",
+        "issuer_required": "Orders must name the bank",
     },
     "Cards": {
         "cards_approved": "Card payments are approved",
@@ -67,6 +69,8 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "refund_status": "Status of a new refund",
         "unknown_fields": "Unknown fields in requests",
         "unknown_locale": "Unknown locale of a customer",
+        "numeric_ids": "Numbers as ids of orders and lines",
+        "personal_data": "Personal data for a screening",
         "errors": "Overrides of error responses",
     },
 }
@@ -79,6 +83,7 @@ EXAMPLES: Final = {
     "webhook_url": "http://localhost:3000/webhook",
     "forward_to": "http://localhost:3000/webhook",
     "aliases": '{"my-bank-button": "bank-redirect-nl"}',
+    "issuers": '["INGBNL2A", {"id": "RABONL2U", "name": "Rabo"}]',
     "errors": '{"ORD-03": {"status": 422}}',
 }
 
@@ -204,5 +209,7 @@ def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed
 
 
 def _field_kind(field: Any) -> str:
+    if isinstance(field, Items) and not isinstance(field.inner, Choice):
+        return OBJECT
     kinds = {Flag: FLAG, Choice: CHOICE, Items: METHODS, Anything: OBJECT}
     return kinds.get(type(field), "text")

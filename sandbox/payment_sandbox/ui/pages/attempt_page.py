@@ -9,7 +9,7 @@ from flask import Response
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.methods.common import CANCEL, FAIL, ISSUERS, PAY
+from payment_sandbox.methods.common import CANCEL, FAIL, PAY
 from payment_sandbox.operations.act import act_on_attempt, status_after
 from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.cards import (
@@ -249,7 +249,11 @@ def _values_to_echo(page: PayerPage) -> Mapping[str, str]:
 def press_pay(page: PayerPage) -> Response | Action:
     """Handle the pay button: return its action, or a redirect or page to show first."""
     pay = PAY_HANDLERS.get(kind_of(page))
-    return pay(page) if pay is not None else BUTTONS[PAY_BUTTON]
+    if pay is not None:
+        return pay(page)
+    issuer_id = page.call.request.form.get("issuer_id")
+    known = [bank.id for bank in page.project.settings.banks]
+    return BUTTONS[PAY_BUTTON]._replace(issuer_id=issuer_id if issuer_id in known else None)
 
 
 def _card_values(page: PayerPage) -> dict[str, Any]:
@@ -273,10 +277,12 @@ def _pay_by_card(page: PayerPage) -> Response | Action:
 
 def _login_values(page: PayerPage) -> dict[str, Any]:
     attempt = attempt_of(page)
-    names = {issuer.id: issuer.name for issuer in ISSUERS}
-    bank = names.get(attempt.details.get("issuer_id", ""))
-    labels = METHODS_BY_NAME[attempt.method].capabilities.bank
-    say = page.language.say
+    banks = page.project.settings.banks
+    bank = {bank.id: bank.name for bank in banks}.get(attempt.details.get("issuer_id", ""))
+    method = METHODS_BY_NAME[attempt.method].capabilities
+    labels, say = method.bank, page.language.say
+    if bank is None and method.has_issuers:
+        return {"title": say("choose_bank"), "brand": page.method_label, "banks": banks}
     if bank is None and labels is not None:
         return {"title": say("bank_title", bank=labels[page.language.tag]), "brand": page.method_label}
     if bank is None:

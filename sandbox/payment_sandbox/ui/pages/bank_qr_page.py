@@ -13,7 +13,6 @@ from zlib import compress, crc32
 from flask import Response
 
 from payment_sandbox.loading import lazy
-from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents, parse_euros
 from payment_sandbox.orders.qr import QrRequest
@@ -199,7 +198,7 @@ def _show_page(call: Call, project: Project, qr_request: QrRequest, error: str |
         if call.request.args.get("notice") == "stale"
         else None,
         bounds=_format_bounds(qr_request, language),
-        issuers=ISSUERS,
+        issuers=project.settings.banks,
         merchant=project.settings.name or language.say("the_shop"),
         closed=closed,
         open_payment=_open_payment_url(call, project, qr_request, language) if closed == "used" else None,

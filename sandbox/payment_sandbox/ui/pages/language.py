@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
-from payment_sandbox.orders.order import LOCALES, locale_of
+from payment_sandbox.orders.order import DEFAULT_LOCALE, LOCALES, locale_of
 from payment_sandbox.packaged import read_packaged
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ else:
     dates = lazy("babel.dates")
     numbers = lazy("babel.numbers")
 
-DEFAULT_TAG: Final = "en-GB"
+DEFAULT_TAG: Final = DEFAULT_LOCALE
 FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # the nl-BE column has only the phrases that differ
 LANGUAGE_NAMES: Final = {
     "nl": "Nederlands",
@@ -80,17 +80,15 @@ def phrases(tag: str) -> Mapping[str, str]:
     return {row[0]: row[column] or row[fallback] for row in (line.split("\t") for line in lines[1:])}
 
 
-def choose(requested: str | None, sent: Mapping[str, Any], accepted: Sequence[str]) -> Language:
-    """Choose the requested language, the customer's, the order's or the browser's (CUS-12, A68).
+def choose(requested: str | None, locale: str | None, accepted: Sequence[str]) -> Language:
+    """Choose the requested language, the order's ``locale``, or the browser's, in this order (CUS-12).
 
-    ``sent`` has the fields of the order, and ``accepted`` the browser's languages, best first; a missing
-    variant falls back to the available one, for example fr-FR to fr-BE.
+    ``accepted`` has the browser's languages, best first; a missing variant falls back to the available one,
+    for example fr-FR to fr-BE.
     """
-    for tag in (requested, (sent.get("customer") or {}).get("locale")):
+    for tag in (requested, locale):
         if tag in LOCALES:
             return Language(str(tag))
-    if "locale" in sent:
-        return Language(locale_of(sent["locale"]) or DEFAULT_TAG)
     return Language(next(filter(None, map(locale_of, accepted)), DEFAULT_TAG))
 
 

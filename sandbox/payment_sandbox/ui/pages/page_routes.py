@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.methods.common import ISSUERS
+from payment_sandbox.methods.messages import translate_reason
 from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.operations.act import detail_violations
 from payment_sandbox.operations.attempts import offered_methods
@@ -116,7 +116,7 @@ def _show_questions(
     if not questions:
         return show(page, "choose", choices=choices, panel=panel(page))
     icon = next(choice.icon for choice in choices if choice.name == chosen)
-    names = {issuer.id: issuer.name for issuer in ISSUERS}
+    names = {issuer.id: issuer.name for issuer in page.project.settings.banks}
     facts = {"chosen": chosen, "questions": questions, "icon": icon, "names": names, "panel": panel(page)}
     return show(page, "details", 400 if is_answered else 200, is_answered=is_answered, **facts)
 
@@ -161,9 +161,8 @@ def outcome_icon(outcome: str) -> str:
 def failure_reason(page: PayerPage) -> str | None:
     """Return the reason why the order was not paid, if known."""
     newest = page.order.last_transaction
-    if newest is not None and newest.reason is not None:
-        return newest.reason
-    return page.order.reason
+    reason = newest.reason if newest is not None and newest.reason is not None else page.order.reason
+    return translate_reason(reason, page.language.tag) if reason is not None else None
 
 
 ATTEMPT_PATH = "/pay/<project_id>/<order_id>/<transaction_id>"

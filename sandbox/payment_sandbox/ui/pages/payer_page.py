@@ -8,6 +8,7 @@ from flask import Response
 from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
+from payment_sandbox.methods.messages import translate_reason
 from payment_sandbox.operations.act import METHOD_CHANGED
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
@@ -179,8 +180,8 @@ def find_project(call: Call, project_id: str) -> Project:
 def chosen_language(call: Call, order: Order | None) -> Language:
     """Return the language of the page for this request."""
     requested = call.request.args.get("language") or call.request.cookies.get(LANGUAGE_COOKIE)
-    sent = order.sent if order is not None else {}
-    return language.choose(requested, sent, list(call.request.accept_languages.values()))
+    locale = order.page_locale if order is not None else None
+    return language.choose(requested, locale, list(call.request.accept_languages.values()))
 
 
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
@@ -221,7 +222,7 @@ def _attempt_notice(page: PayerPage) -> AttemptNotice | None:
         return AttemptNotice(say(key, method=newest.method_label), url=newest.url("get_payment"))
     if attempt is None or attempt.reason in (None, METHOD_CHANGED):
         return AttemptNotice(say(key))
-    return AttemptNotice(say(key), attempt.reason)
+    return AttemptNotice(say(key), translate_reason(str(attempt.reason), page.language.tag))
 
 
 def record_visit(page: PayerPage) -> None:

@@ -9,6 +9,7 @@ from marshmallow import ValidationError, fields
 from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
 from payment_sandbox.forms.fields import Anything, AnyValue
 from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS, SentField
+from payment_sandbox.methods.messages import customer_message_of
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.lines import (
     ADDITIONAL_KEYS,
@@ -178,6 +179,14 @@ class ShownOrder(NamedTuple):
         return customer
 
     @property
+    def reason(self) -> str | None:
+        """The reason of a failed order, which is that of its newest attempt."""
+        attempt = self.order.last_transaction
+        if self.order.reason is not None or attempt is None or self.order.status != OrderStatus.ERROR:
+            return self.order.reason
+        return customer_message_of(self.order, attempt)
+
+    @property
     def extra(self) -> dict[str, Any] | None:
         """The merchant's extra data, plus the QR request's id on QR orders."""
         extra: dict[str, Any] | None = self.order.sent.get("extra")
@@ -274,7 +283,10 @@ ORDER: Final[Table[ShownOrder]] = Table(
         ),
         RecordField("flags", fields.List(text()), always=True, rule="SET-26"),
         RecordField(
-            "reason", text("When the status is error: the reason, written for the customer."), rule="ORD-25"
+            "reason",
+            text("When the status is error: the reason, written for the customer."),
+            getter=attrgetter("reason"),
+            rule="ORD-25",
         ),
         RecordField(
             "order_url",

@@ -28,6 +28,15 @@ class Currencies(TypedDict):
     payment_methods: dict[str, MethodCurrencies]
 
 
+class OwnProject(TypedDict):
+    """The project of the API key, with the permitted calls by path and method."""
+
+    id: str
+    name: str
+    status: Literal["active-testing", "active"]
+    permissions: dict[str, dict[str, bool]]
+
+
 class Error(TypedDict):
     """The details of an error."""
 

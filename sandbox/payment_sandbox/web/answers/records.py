@@ -89,7 +89,7 @@ class ListedProject(Project):
     ]
 
 
-class NewProject(Project):
+class ProjectWithKey(Project):
     """A new project with its API key, which is shown only once."""
 
     api_key: str

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 from marshmallow import fields
 
 from payment_sandbox.forms import Choice, Form, FormPart, PeriodText, Text
-from payment_sandbox.methods import details_fields
+from payment_sandbox.methods import METHODS_BY_NAME, details_fields
+from payment_sandbox.methods.messages import customer_message_of, reason_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
@@ -48,6 +49,12 @@ class ShownTransaction(NamedTuple):
         if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
             return None
         return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
+
+    @property
+    def transaction_type(self) -> str | None:
+        """The type that tells an authorized payment from a paid one: both are completed (A70)."""
+        is_invoice = METHODS_BY_NAME[self.attempt.method].capabilities.page == "invoice"
+        return "authorization" if self.attempt.capture_mode is not None and not is_invoice else None
 
 
 EVENT: Final[Table[TransactionEvent]] = Table(
@@ -125,8 +132,23 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         ),
         RecordField("is_capturable", fields.Boolean(), always=True, rule="SET-27"),
         RecordField("is_fully_captured", fields.Boolean(), always=True, rule="SET-27"),
-        RecordField("reason", text("The reason for a failure."), rule="SET-28"),
-        RecordField("customer_message", text("The reason, written for the customer."), rule="SET-28"),
+        RecordField(
+            "transaction_type",
+            text("Of a transaction that is completed once it is authorized.", enum=["authorization"]),
+            getter=attrgetter("transaction_type"),
+        ),
+        RecordField(
+            "reason",
+            text("The reason why it ended without a payment."),
+            getter=lambda shown: reason_of(shown.attempt),
+            rule="SET-28",
+        ),
+        RecordField(
+            "customer_message",
+            text("The reason, written for the customer."),
+            getter=lambda shown: customer_message_of(shown.order, shown.attempt),
+            rule="SET-28",
+        ),
         RecordField(
             "events",
             fields.List(fields.Nested(EVENT.shape)),

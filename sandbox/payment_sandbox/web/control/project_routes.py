@@ -93,7 +93,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     "POST",
     "/projects/",
     reads=NewProjectForm,
-    answers=records.NewProject,
+    answers=records.ProjectWithKey,
     status=201,
     needs_body=False,
     errors=(*BODY_ERRORS, 429),

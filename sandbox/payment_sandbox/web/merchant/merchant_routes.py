@@ -8,7 +8,7 @@ from flask import Response
 from payment_sandbox.forms import NOTHING, Cents, Choice, Form, FormPart, Items, NothingForm, Text, Whole
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.methods.common import ISSUERS, Issuer
+from payment_sandbox.methods.common import Issuer
 from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.cancel import cancel
@@ -32,7 +32,7 @@ from payment_sandbox.web.answers.order_tables import (
     UpdateForm,
     order_record,
 )
-from payment_sandbox.web.answers.plain_records import Currencies
+from payment_sandbox.web.answers.plain_records import Currencies, OwnProject
 from payment_sandbox.web.answers.qr_tables import QR, QrForm, qr_record
 from payment_sandbox.web.answers.responses import client_has_version, if_match, json_answer, order_answer
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
@@ -50,6 +50,10 @@ from payment_sandbox.web.merchant.reading import (
 )
 from payment_sandbox.web.routes import route
 
+REFUND_WITHOUT_AMOUNT: Final = (
+    "a refund without amount: the real service did not understand refunds with lines only, and since 2022 "
+    "public plugins send amount, description and lines"
+)
 LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
 
 
@@ -223,6 +227,11 @@ def post_refund(call: Call, order_id: str) -> Response:
     result = refund(call.project, order_id, data, if_match(call))
     if result.warning is not None:
         warn(call, result.warning)
+    if (
+        "amount" not in data
+        and not METHODS_BY_NAME[result.record.transactions[0].method].capabilities.refunds_by_lines
+    ):
+        warn(call, REFUND_WITHOUT_AMOUNT)
     return order_answer(call, result.record, 201)
 
 
@@ -232,7 +241,7 @@ def get_issuers(call: Call, method_name: str) -> Response:
     method = METHODS_BY_NAME.get(call.project.settings.method(method_name) or "")
     if method is None or not method.capabilities.has_issuers:
         raise Unknown(f"{method_name!r} is not a payment method with issuers")
-    return json_answer([issuer._asdict() for issuer in ISSUERS])
+    return json_answer([issuer._asdict() for issuer in call.project.settings.banks])
 
 
 @route(api, "GET", "/merchants/self/projects/self/currencies/", answers=Currencies)
@@ -242,6 +251,23 @@ def get_currencies(call: Call) -> Response:
     return json_answer(
         {"payment_methods": {name: {"currencies": ["EUR"]} for name in METHODS_BY_NAME if name in enabled}}
     )
+
+
+@route(api, "GET", "/merchants/self/projects/self/", answers=OwnProject)
+def get_own_project(call: Call) -> Response:
+    """Describe the project and its enabled payment methods, as plugins read them (A72)."""
+    return json_answer(_own_project(call.project))
+
+
+def _own_project(project: Project) -> OwnProject:
+    settings = project.settings
+    enabled = (name for name in METHODS_BY_NAME if name in settings.payment_methods)
+    return {
+        "id": project.project_id,
+        "name": settings.name,
+        "status": "active-testing" if settings.is_test else "active",
+        "permissions": {f"/payment-methods/{name}/": {"POST": True} for name in enabled},
+    }
 
 
 @route(

@@ -1,11 +1,29 @@
 """Warnings about values of an order that are accepted, but look like mistakes."""
 
-from collections.abc import Container, Iterator
-from typing import Final
+import re
+from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
+from payment_sandbox.forms.merchant_urls import url_problem
+from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.loading import lazy
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.lines import total_cents
-from payment_sandbox.orders.order import Order, locale_of
+from payment_sandbox.orders.order import Order, locale_of, missing_personal_data
 
+if TYPE_CHECKING:
+    from babel import core
+else:
+    core = lazy("babel.core")
+
+NOT_IN_ISO_3166: Final = frozenset("AC CP CQ DG EA EU EZ IC QO TA UN XA XB XK ZZ".split())  # noqa: SIM905
+"""The regions of the library that ISO 3166-1 does not list as countries."""
+EUROPEAN_CODES: Final = {"EL": "GR"}  # the European Union's own code, beside the library's aliases
+_PHONE: Final = Pattern(r"[+(]?[0-9][0-9 ().\-/]*(?:(?:x|ext\.?) ?[0-9]+)?", re.IGNORECASE)
+_EMAIL: Final = Pattern(r"[^\s@.]+(?:\.[^\s@.]+)*@([^\s@/?#:\[\]]+)")
+PHONE_DIGITS: Final = range(4, 16)
 PERCENT: Final = 100  # in units of vat_percentage
 
 
@@ -13,6 +31,9 @@ def warnings_about(order: Order, changed: Container[str] | None = None) -> Itera
     """Yield the warnings about a new order, or about the ``changed`` fields of an update."""
     if changed is None or "locale" in changed:
         yield from _about_locale(order)
+    if changed is None or "customer" in changed:
+        yield from _about_customer(order.customer or {})
+        yield from _about_personal_data(order)
     if changed is None or "order_lines" in changed:
         yield from _about_vat(order)
     if changed is None:
@@ -24,6 +45,59 @@ def _about_locale(order: Order) -> Iterator[str]:
     tag = order.sent.get("locale")
     if tag is not None and locale_of(tag) is None:
         yield f"locale {tag[:40]!a} is in none of the languages of the pages: the customer sees English"
+
+
+def _about_customer(customer: Mapping[str, Any]) -> Iterator[str]:
+    """Warn about countries, phone numbers and email addresses that cannot be (A51)."""
+    addresses = [("customer", customer)]
+    others = enumerate(customer.get("additional_addresses", ()))
+    for path, address in (*addresses, *((f"customer.additional_addresses[{i}]", each) for i, each in others)):
+        code = address.get("country")
+        meant = _country_meant(code.upper()) if code is not None else code
+        if meant is not None:
+            advice = f": send {meant}" if meant else ""
+            yield f"{path}.country {code!a} is not a country code of ISO 3166{advice}"
+    for index, number in enumerate(customer.get("phone_numbers", ())):
+        if not _PHONE.fullmatch(number) or sum(map(str.isdigit, number)) not in PHONE_DIGITS:
+            path = f"customer.phone_numbers[{index}]"
+            yield f"{path} {number[:40]!a} cannot be a phone number: send it as +31201234567"
+    email = customer.get("email_address")
+    if email is not None and not _is_email(email):
+        yield f"customer.email_address {email[:40]!a} cannot be an email address: send it as jan@example.com"
+
+
+def _country_meant(code: str) -> str | None:
+    """Return the country code that a wrong one means, or an empty text; None for a right code."""
+    known, aliases = _countries()
+    if not known or code in known:
+        return None
+    return EUROPEAN_CODES.get(code) or aliases.get(code, "")
+
+
+@cache
+def _countries() -> tuple[frozenset[str], Mapping[str, str]]:
+    """Return the country codes, and those that replace former ones; without the library, no codes."""
+    with suppress(ModuleNotFoundError):
+        known = frozenset(core.Locale("en").territories) - NOT_IN_ISO_3166
+        aliases = core.get_global("territory_aliases").items()
+        return known, {code: names[0] for code, names in aliases if len(names) == 1 and names[0] in known}
+    return frozenset(), {}
+
+
+def _is_email(text: str) -> bool:
+    parts = _EMAIL.fullmatch(text)
+    return parts is not None and url_problem(f"https://{parts[1]}") is None
+
+
+def _about_personal_data(order: Order) -> Iterator[str]:
+    """Warn about missing personal data, which the service needs for its screening (A75)."""
+    attempt = order.last_transaction
+    missing = missing_personal_data(order.customer)
+    if attempt is not None and METHODS_BY_NAME[attempt.method].capabilities.screens and missing:
+        yield (
+            f"{attempt.payment_method} without {' and '.join(missing)}: the real service refused such orders "
+            "(MissingInformationToCreateTransaction), and so does the setting personal_data: required"
+        )
 
 
 def _about_vat(order: Order) -> Iterator[str]:

@@ -11,6 +11,7 @@ from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
+from payment_sandbox.web.answers.order_tables import LINE_ID
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.routes import Facts
@@ -30,10 +31,26 @@ def read_valid_fields(
     ``also_known`` are allowed keys that the form does not read.
     """
     body = json_body(call, empty_is=empty_is)
+    if call.project.settings.numeric_ids == "text":
+        body = call.body = _with_text_ids(body)
     data, violations = load(form, body)
     unknown = unknown_keys(form, body)
     others = (key for key in unknown if key.path not in also_known) if also_known else unknown
     return data, [*violations, *handle_unknown(call, list(islice(others, VIOLATIONS_MAX)))]
+
+
+def _with_text_ids(body: Any) -> Any:
+    """Convert numbers as ids of an order and its lines to text (A73)."""
+    if not isinstance(body, dict):
+        return body
+    lines = body.get("order_lines")
+    named = {"order_lines": [_text_id(line, LINE_ID) for line in lines]} if isinstance(lines, list) else {}
+    return {**_text_id(body, "merchant_order_id"), **named}
+
+
+def _text_id(record: Any, name: str) -> Any:
+    number = record.get(name) if isinstance(record, dict) else None
+    return {**record, name: str(number)} if type(number) is int else record
 
 
 def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]:

@@ -1,0 +1,1 @@
+"""Requests and readings of public plugins, in our own words."""
