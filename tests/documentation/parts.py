@@ -109,7 +109,11 @@ def request_limits_table() -> str:
         ("Violations in an answer", str(VIOLATIONS_MAX), "others are not reported"),
         ("Concurrent waiting calls", f"{limits.waiting:,}; two thirds for each project", RETRY),
         ("Watchers", f"{limits.watching:,}; two thirds for each project", RETRY),
-        ("Connections", f"{limits.connections:,}, or fewer if open files are limited", "new ones wait"),
+        (
+            "Connections",
+            f"{limits.connections:,}, or fewer if open files are limited",
+            "the one that has waited for its client longest is closed",
+        ),
     )
     return table(("Subject", "Limit", "Beyond that"), rows)
 

@@ -183,13 +183,24 @@ def test_a_refund_that_fails_leaves_its_sum_refundable(sandbox: Sandbox) -> None
     assert (retried["amount"], sandbox.read(retried)["status"]) == (1000, "completed")
 
 
-def test_a_refund_by_lines_ignores_the_amount(sandbox: Sandbox) -> None:
-    """A different amount beside the lines is a warning."""
+@pytest.mark.rule("A46")
+def test_a_refund_by_lines_may_not_contradict_its_amount(sandbox: Sandbox) -> None:
+    """A difference of up to one cent an item is a warning; with ``refund_mismatch``, so is any other."""
     order = sandbox.place_with_lines("invoice-later-b")
     sandbox.take(order, "captures")
-    answer = refund(sandbox, order, order_lines=[SOCK], amount=499)
-    assert (answer.status_code, answer.json()["amount"]) == (201, 500)
-    assert answer.headers["Sandbox-Warnings"] == "amount is 499 cents; order_lines take precedence: 500 cents"
+    rounded = refund(sandbox, order, order_lines=[SOCK], amount=499)
+    assert (rounded.status_code, rounded.json()["amount"]) == (201, 500)
+    assert (
+        rounded.headers["Sandbox-Warnings"] == "amount is 499 cents; order_lines take precedence: 500 cents"
+    )
+    everything = [{**SOCK, "quantity": 2}, {**POST, "quantity": 2}]
+    for amount, status in ((300, 400), (1495, 400), (1505, 400)):
+        problem = violations(refund(sandbox, order, order_lines=everything, amount=amount))["amount"]
+        assert f"is {amount} cents, but order_lines add up to 1500 cents" in problem, status
+    sandbox.settings(refund_mismatch="lines")
+    followed = refund(sandbox, order, order_lines=everything, amount=300)
+    assert (followed.status_code, followed.json()["amount"]) == (201, 1500)
+    assert "order_lines take precedence: 1500 cents" in followed.headers["Sandbox-Warnings"]
 
 
 @pytest.mark.parametrize(("action", "status"), [("settle", "completed"), ("fail", "error")])

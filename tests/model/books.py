@@ -48,13 +48,18 @@ class CheckedCaller(SessionCaller):
 def check_order(order: Order) -> None:
     """Assert that the amounts of an order balance, and that its statuses follow the tables."""
     details = amount_details(order)
+    received = details.pop("received", None)
+    assert received is None or received == order.received_cents > order.amount_cents
     assert details["captured"] + details["voided"] + details["remaining"] == details["original"]
     assert min(details.values()) >= 0
     assert 0 <= refundable_cents(order) <= order.received_cents
     assert order.status in ORDER_TRANSITIONS
-    if order.received_cents >= order.amount_cents:
-        is_payable = any(attempt.is_open or attempt.is_capturable for attempt in order.transactions)
-        assert not is_payable, "a paid order must not accept another payment"
+    others = [attempt for attempt in order.transactions if attempt.is_open or attempt.is_capturable]
+    if any(attempt.captured_cents >= order.amount_cents for attempt in order.transactions):
+        assert not others, "a paid order must not ask for another payment"
+    if not order.is_open:
+        arrived = sum(each.captured_cents or each.credited_cents for each in order.transactions)
+        assert order.received_cents == arrived, "no money that arrived may be lost"
     for attempt in order.transactions:
         path = [event.event for event in attempt.events]
         assert path[-1] == attempt.status

@@ -213,6 +213,8 @@ class Driver:
             body["amount"] = call.amount
         if call.card:
             body["card"] = call.card
+        if call.attempt >= 0:
+            body["transaction_id"] = self._transactions[self.order_id(call.order)][call.attempt]
         target = self.order_id(call.order)
         if call.refund is not None:
             target = self.ids.refunds[call.order][call.refund]

@@ -26,6 +26,7 @@ from tests.model.specification.calls import (
     Act,
     Advance,
     Call,
+    Cancel,
     Capture,
     Create,
     CreateRefund,
@@ -134,6 +135,12 @@ def beside_late_transfer(credit: int | None, *calls: Call) -> tuple[Call, ...]:
     return created, choose_transfer(0, credit), Advance("P30DT23H59M"), *calls
 
 
+def beside_transfer(method: str, *calls: Call) -> tuple[Call, ...]:
+    """Return the choice of another method after a transfer, and calls on the order."""
+    transfer, other = (Act(0, "customer", "choose", method=name) for name in ("bank-transfer", method))
+    return Create(AMOUNT, **LINES_AND_CUSTOMER), transfer, other, *calls
+
+
 START_STATES: Final[dict[str, tuple[Call, ...]]] = {
     "a QR code of 5 to 15 euros": (code_creations()[2],),
     "a late transfer beside an open attempt": beside_late_transfer(
@@ -161,6 +168,29 @@ START_STATES: Final[dict[str, tuple[Call, ...]]] = {
         Act(0, "customer", "choose", method="pay-later-a"),
         Act(0, "customer", "pay"),
         Capture(0, 1, amount=600),
+    ),
+    "a transfer given up for an open attempt": beside_transfer(CARD),
+    "a transfer given up for another payment": beside_transfer(CARD, Act(0, "customer", "pay")),
+    "a transfer beside a paid card": beside_transfer(
+        CARD, Act(0, "customer", "pay"), Act(0, "bank", "credit")
+    ),
+    "a transfer beside an invoice with a captured line": beside_transfer(
+        "invoice-later-b", Capture(0, 1, lines=(("socks", 2),)), Act(0, "bank", "credit")
+    ),
+    "half of the money of a transfer that was given up": beside_transfer(
+        CARD, Act(0, "bank", "credit", amount=AMOUNT // 2)
+    ),
+    "a cancelled transfer": (Create(AMOUNT, "bank-transfer"), Cancel(0)),
+    "a cancelled transfer with half of its money": (
+        Create(AMOUNT, "bank-transfer"),
+        Act(0, "bank", "credit", amount=AMOUNT // 2),
+        Cancel(0),
+    ),
+    "a paid transfer": (Create(AMOUNT, "bank-transfer"), Act(0, "bank", "credit")),
+    "a transfer whose money arrives after a cancellation": (
+        Create(AMOUNT),
+        choose_transfer(0, None),
+        Cancel(0),
     ),
     "a payment with two of three socks refunded": (
         Create(AMOUNT, "wallet-web", lines=LINES),

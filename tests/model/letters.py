@@ -148,6 +148,7 @@ def refund_calls(order: Order, number: int) -> Iterator[Call]:
         if order.lines:
             yield from (CreateRefund(number, lines=((line.id, 1),)) for line in order.lines)
             yield from (CreateRefund(number, lines=(("socks", quantity),)) for quantity in (2, 4))
+            yield from (CreateRefund(number, amount=cents, lines=(("socks", 1),)) for cents in (249, 300))
         if order.refundable >= 66605:
             yield CreateRefund(number, amount=66605)
 
@@ -175,6 +176,9 @@ def acts_on_order(order: Order, number: int) -> Iterator[Call]:
     if "bank-transfer" in methods:
         yield from (Act(number, "bank", "credit", amount=amount) for amount in (1, AMOUNT // 2, AMOUNT + 500))
         yield Act(number, "bank", "credit")
+        if len(order.attempts) > 1:
+            yield Act(number, "bank", "credit", attempt=0)
+            yield Act(number, "bank", "credit", amount=AMOUNT // 2, attempt=len(order.attempts) - 2)
     if "pay-later-a" in methods:
         yield from (Act(number, "screening", action) for action in ("approve", "decline", "error"))
     if any(attempt.flow == "recurring" for attempt in order.attempts):

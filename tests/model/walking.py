@@ -113,6 +113,19 @@ class Walk(RuleBasedStateMachine):
         if paid:
             self.judge.make_call(Act(number, "customer", "pay"))
 
+    @precondition(lambda self: len(self.judge.shop.orders) < ORDERS)
+    @rule(
+        credit=st.sampled_from(LATE_CREDITS), method=st.sampled_from(METHOD_OR_PAGE[1:]), paid=st.booleans()
+    )
+    def give_transfer_up(self, credit: int | None, method: str, paid: bool) -> None:
+        """Let the customer choose a transfer, whose money arrives a month later, and then another method."""
+        number = len(self.judge.shop.orders)
+        self.judge.make_call(Create(AMOUNT, **LINES_AND_CUSTOMER))
+        self.judge.make_call(choose_transfer(number, credit))
+        self.judge.make_call(Act(number, "customer", "choose", method=method))
+        if paid:
+            self.judge.make_call(Act(number, "customer", "pay"))
+
     @precondition(lambda self: 0 < len(self.judge.shop.orders) < ORDERS)
     @rule(data=st.data())
     def use_stored_card(self, data: st.DataObject) -> None:

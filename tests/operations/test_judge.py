@@ -292,6 +292,18 @@ def keeps_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.advance("P2D")
 
 
+@wrong("HOOK-13", 1000, "The customer paid an order of €10.00 twice: €10.00 by bank-transfer", "Compare the")
+def keeps_a_second_payment(sandbox: Sandbox, shop: Shop) -> None:
+    """Keep a transfer that arrives beside another payment."""
+    order = sandbox.place(amount=1000)
+    for method in ("bank-transfer", "credit-card"):
+        sandbox.acted(order, "customer choose", payment_method=method)
+    sandbox.pay(order)
+    sandbox.acted(order, "bank credit")
+    sandbox.settle()
+    sandbox.advance("P2D")
+
+
 @wrong("HOOK-08", 2450, "Your shop answered a webhook, but did not read the order", "A webhook carries no")
 def trusts_webhooks(sandbox: Sandbox, shop: Shop) -> None:
     """Answer webhooks without reading the order."""

@@ -154,6 +154,18 @@ def test_a_transfer_has_the_wrong_sum(play: Play) -> None:
     assert sandbox.acted(order, "bank credit", amount=1)["status"] == "completed"
 
 
+def test_an_order_is_paid_twice(play: Play) -> None:
+    """The transfer that was given up arrives after the card has paid."""
+    sandbox = play("paid-twice")
+    order = sandbox.place(amount=1000)
+    for method in ("bank-transfer", "credit-card"):
+        sandbox.acted(order, "customer choose", payment_method=method)
+    sandbox.advance("PT1M")
+    assert sandbox.read(order)["status"] == "completed"
+    sandbox.advance("P2D")
+    assert sandbox.read(order, "amount_details")["amount_details"]["received"] == 2000
+
+
 def test_a_screening_needs_two_days(play: Play) -> None:
     """The order is processing during the screening; then the customer authorizes it."""
     sandbox = play("screening-two-days")

@@ -4,7 +4,7 @@ import resource
 import socket
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http.client import HTTPResponse
 from time import perf_counter
 
@@ -68,22 +68,45 @@ def request_with_key(path: str, api_key: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {credentials}\r\n\r\n".encode()
 
 
-def test_new_connections_wait_while_all_are_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit of connections follows the system's limit of open files; more connections wait."""
+def test_a_new_connection_takes_the_place_of_the_longest_idle_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of connections follows the system's limit of open files; a connection in use keeps its place."""
     monkeypatch.setattr(resource, "getrlimit", lambda which: (64 + 2 * LIMIT, 64 + 2 * LIMIT))
     with make_server() as server, ExitStack() as stack:
-        connections = [connect(server, stack) for _ in range(LIMIT)]
-        new_client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
-        new_client.sendall(HEALTH + b"\r\n")
-        new_client.settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            new_client.recv(1)
-        new_client.settimeout(60)
-        for connection in connections:
-            connection.sendall(HEALTH + b"\r\n")
-            assert read_status(connection) == 200, "connections in use stay open"
-        connections[0].close()
-        assert read_status(new_client) == 200
+        stream = connect(server, stack)
+        stream.sendall(request_with_key("/control/events/", FIRST_API_KEY))
+        assert stream.recv(12) == b"HTTP/1.1 200"
+        silent = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+        half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+        half.sendall(HEALTH)
+        idle = [connect(server, stack) for _ in range(LIMIT - 3)]
+        for _ in range(3):
+            connect(server, stack)
+        for closed in (silent, half, idle[0]):
+            assert closed.recv(1) == b""
+        idle[1].sendall(HEALTH + b"\r\n")
+        assert read_status(idle[1]) == 200
+        requests.patch(
+            f"{server.url}/control/project/", json={"name": "x"}, auth=(FIRST_API_KEY, ""), timeout=60
+        )
+        assert b"data:" in stream.recv(1 << 16) + stream.recv(1 << 16), "the stream goes on"
+
+
+def send_slowly(client: socket.socket) -> None:
+    """Send a byte now and then, until the server closes the connection."""
+    while True:
+        client.sendall(b" ")
+        with suppress(TimeoutError):
+            client.recv(1)
+
+
+def test_a_body_has_a_total_time() -> None:
+    """A client that sends a byte now and then is given up, however often it sends one."""
+    limits = Limits(body_seconds=0.5, silent_seconds=60)
+    with make_server(limits=limits) as server, ExitStack() as stack:
+        client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=0.05))
+        client.sendall(b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            send_slowly(client)
 
 
 def test_clients_that_do_not_read_do_not_block_others(impatient_server: Server) -> None:

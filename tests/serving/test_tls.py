@@ -4,6 +4,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import trustme
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
 from payment_sandbox.serving.connection import log_once
+from payment_sandbox.serving.http import HANDSHAKES_MAX
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import (
@@ -86,6 +88,22 @@ def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server
             broken.sendall(first_bytes)
     assert requests.get(f"{secure_server.local_url}/health/", timeout=60).status_code == 200
     silent.close()
+
+
+def test_unfinished_handshakes_delay_no_other_client(secure_server: Server, state: Path) -> None:
+    """The oldest of too many unfinished handshakes is given up for a new one."""
+    with ExitStack() as stack:
+        begun = []
+        for _ in range(HANDSHAKES_MAX + 20):
+            begun.append(stack.enter_context(socket.create_connection(("127.0.0.1", secure_server.port))))
+            begun[-1].sendall(b"\x16")
+        answer = requests.get(f"{secure_server.url}/health/", timeout=60, verify=str(state / "ca.pem"))
+        assert answer.status_code == 200
+        begun[0].settimeout(0)
+        assert begun[0].recv(1) == b""
+        begun[-1].settimeout(0)
+        with pytest.raises(BlockingIOError):
+            begun[-1].recv(1)
 
 
 def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path, Path]:

@@ -6,18 +6,23 @@ from types import MappingProxyType
 from typing import Final
 
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
-from payment_sandbox.methods.common import CHOOSE, VISIT, AttemptDraft, Terms
+from payment_sandbox.methods.common import CHOOSE, CREDIT, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.operations.attempts import begin_attempt, offered_methods
 from payment_sandbox.operations.cancel import uncancellable_reason
-from payment_sandbox.operations.refund import restore_refundable
+from payment_sandbox.operations.refund import refunds_by_lines, restore_refundable
 from payment_sandbox.operations.update import ALWAYS_UPDATABLE_KEYS, is_sum_open
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.authorization import EntryStyle
 from payment_sandbox.orders.lines import OrderLine
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refunds import lines_by_status, refundable_cents, refundable_quantities
+from payment_sandbox.orders.refunds import (
+    lines_by_status,
+    refundable_by_amount_cents,
+    refundable_cents,
+    refundable_quantities,
+)
 from payment_sandbox.orders.refusals import (
     ActionNotPossible,
     Invalid,
@@ -59,18 +64,29 @@ def act(
 def _act(project: Project, order_id: str, via: str, details: Mapping[str, str], action: Action) -> Order:
     with project.edit() as edit:
         order = edit.order(order_id)
-        _refuse_impossible(edit, order, action)
-        newest = order.last_transaction
+        attempt = _addressed_attempt(order, action)
+        if action.name not in possible_actions(order, edit.terms):
+            _refuse(edit, order, attempt, action)
         edit.record_action(
-            action, via, order_id, newest.id if newest is not None and action.name != CHOOSE else None
+            action, via, order_id, attempt.id if attempt is not None and action.name != CHOOSE else None
         )
         if action.name == CHOOSE:
             _choose(edit, order, action, details)
-        elif order.last_transaction is None:
+        elif attempt is None:
             order.page_visited = True
         else:
-            perform(edit, order, order.last_transaction, action)
+            perform(edit, order, attempt, action)
     return order
+
+
+def _addressed_attempt(order: Order, action: Action) -> Transaction | None:
+    """Return the newest attempt or, for a bank, the newest transfer."""
+    transfers = [attempt for attempt in order.transactions if _is_transfer(attempt)]
+    return transfers[-1] if transfers and action.actor == BANK else order.last_transaction
+
+
+def _is_transfer(attempt: Transaction) -> bool:
+    return behaviour_of(attempt).capabilities.page == "transfer"
 
 
 def act_on_attempt(
@@ -99,7 +115,7 @@ def perform_on_attempt(
     if attempt is None:
         raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
     if action.name not in behaviour_of(attempt).actions(attempt, edit.terms):
-        _refuse(edit, order, action)
+        _refuse(edit, order, attempt, action)
     edit.record_action(action, via, order_id, transaction_id)
     perform(edit, order, attempt, action)
     return order
@@ -121,21 +137,17 @@ def possible_actions(order: Order, terms: Terms) -> list[str]:
     """Return the names of all currently possible actions on the order."""
     attempt = order.last_transaction
     names = list(behaviour_of(attempt).actions(attempt, terms)) if attempt is not None else []
-    page_open = (
-        order.is_hosted
-        and order.is_open
-        and order.expires_at is not None
-        and order.expires_at > terms.now
-        and (attempt is None or not attempt.credited_cents)  # received money prevents a new attempt
-    )
-    if page_open and CHOOSE not in names:
+    # received money prevents a new attempt
+    is_choice_open = attempt is None or not attempt.credited_cents
+    if is_choice_open and _is_page_open(order, terms) and CHOOSE not in names:
         names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]
-    return names
+    others = (behaviour_of(other).actions(other, terms) for other in order.transactions[:-1])
+    return names + [CREDIT] * (CREDIT not in names and any(CREDIT in actions for actions in others))
 
 
-def _refuse_impossible(edit: Edit, order: Order, action: Action) -> None:
-    if action.name not in possible_actions(order, edit.terms):
-        _refuse(edit, order, action)
+def _is_page_open(order: Order, terms: Terms) -> bool:
+    is_expired = order.expires_at is None or order.expires_at <= terms.now
+    return order.is_hosted and order.is_open and not is_expired
 
 
 LIVE_MODE_ADVICE: Final = (
@@ -143,9 +155,8 @@ LIVE_MODE_ADVICE: Final = (
 )
 
 
-def _refuse(edit: Edit, order: Order, action: Action) -> None:
+def _refuse(edit: Edit, order: Order, attempt: Transaction | None, action: Action) -> None:
     possible = possible_actions(order, edit.terms)
-    attempt = order.last_transaction
     refusal: type[ActionNotPossible] = ActionNotPossible
     state = f"order {order.id} is {order.status}"
     if attempt is not None:
@@ -174,7 +185,10 @@ def detail_violations(
 
 
 def _choose(edit: Edit, order: Order, action: Action, answers: Mapping[str, str]) -> None:
-    """Start an attempt with the method picked on the hosted page; cancel the open attempt, if any (A22)."""
+    """Start an attempt with the method picked on the hosted page; cancel the open attempt, if any (A22).
+
+    A transfer that was chosen before is continued with its reference, until its period is over.
+    """
     names = offered_methods(edit.settings, order)
     if action.payment_method is None or action.payment_method not in names:
         raise Invalid([Violation("payment_method", "must be a method that the page offers", names)])
@@ -182,10 +196,14 @@ def _choose(edit: Edit, order: Order, action: Action, answers: Mapping[str, str]
     violations = detail_violations(edit.settings, edit.terms, order, action.payment_method, details)
     if violations:
         raise Invalid(violations)
+    known = _known_transfer(edit, order, action.payment_method)
     open_attempt = order.last_transaction
-    if open_attempt is not None and open_attempt.is_open:
+    if open_attempt is not None and open_attempt.is_open and open_attempt is not known:
         edit.move_transaction(open_attempt, Trigger.CANCEL)
         open_attempt.reason = METHOD_CHANGED
+    if known is not None:
+        _continue_transfer(edit, order, known)
+        return
     order.page_visited = True
     if order.status == OrderStatus.NEW:
         edit.move_order(order, Trigger.VISIT)
@@ -194,6 +212,22 @@ def _choose(edit: Edit, order: Order, action: Action, answers: Mapping[str, str]
     )
     apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
     attempt.visited = True
+
+
+def _known_transfer(edit: Edit, order: Order, name: str) -> Transaction | None:
+    """Find the transfer that was chosen before and can be continued."""
+    method = edit.settings.method(name)
+    known = (t for t in order.transactions if t.method == method and t.expires_at > edit.now)
+    return next(filter(_is_transfer, known), None)
+
+
+def _continue_transfer(edit: Edit, order: Order, transfer: Transaction) -> None:
+    """Make a transfer the newest attempt, pending again."""
+    others = (attempt for attempt in order.transactions if attempt is not transfer)
+    order.transactions = (*others, transfer)
+    if not transfer.is_open:
+        edit.move_transaction(transfer, Trigger.PEND)
+        transfer.reason = None
 
 
 UPDATABLE_KEY_LIST: Final = ", ".join(ALWAYS_UPDATABLE_KEYS)
@@ -229,11 +263,13 @@ def _possible_captures_and_voids(order: Order) -> Iterator[str]:
 
 def _possible_refunds(order: Order) -> Iterator[str]:
     remaining_cents = refundable_cents(order)
-    if remaining_cents <= 0 or order.is_refund or order.paying_transaction is None:
+    if remaining_cents <= 0 or order.is_refund:
         return
-    if not METHODS_BY_NAME[order.paying_transaction.method].capabilities.refunds_by_lines:
-        yield f"refund up to {remaining_cents}"
-    elif _has_item_within(order.order_lines, refundable_quantities(order), remaining_cents):
+    by_amount_cents = refundable_by_amount_cents(order) if refunds_by_lines(order) else remaining_cents
+    if by_amount_cents:
+        yield f"refund up to {by_amount_cents}"
+    by_lines_cents = remaining_cents - by_amount_cents
+    if _has_item_within(order.order_lines, refundable_quantities(order), by_lines_cents):
         yield "refund by order lines"
 
 

@@ -32,6 +32,8 @@ def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[
             attempt.has_page = True
         elif isinstance(step, Credit):
             attempt.credited_cents += step.amount_cents
+            if attempt.credited_cents >= attempt.amount_cents:
+                edit.announce(order)
         elif isinstance(step, StoreCard):
             _store_card(edit, attempt, step)
 
@@ -53,7 +55,7 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     if trigger is Trigger.AUTHORIZE and edit.settings.authorized_status == "accepted":
         trigger = Trigger.ACCEPT
     edit.move_transaction(attempt, trigger)
-    if step.reason:
+    if step.reason or trigger is Trigger.PAY:
         attempt.reason = step.reason
     if step.customer_message:
         attempt.customer_message = step.customer_message

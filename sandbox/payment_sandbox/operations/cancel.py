@@ -31,16 +31,10 @@ def uncancellable_reason(order: Order) -> str | None:
     """Return the reason to refuse a cancellation; None if the order is cancellable."""
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
-    credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
-    if order.received_cents:
+    if order.paid_cents:
         return (
             f"order {order.id} is {order.status} and {order.received_cents} cents have moved: refund them "
             "instead"
-        )
-    if credited_cents:
-        return (
-            f"{credited_cents} of {order.amount_cents} cents have been received for order {order.id}: "
-            "it completes once the remainder arrives, and can then be refunded"
         )
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None

@@ -80,8 +80,9 @@ class AttemptExpiry:
         return attempt is not None and attempt.is_open and attempt.expires_at == at
 
     def is_over(self, epoch: Epoch, command: ExpireAttempt, at: datetime) -> bool:
-        """Whether the attempt has ended."""
-        return _has_ended(epoch, command)
+        """Whether the order has ended; until then, a cancelled transfer can be chosen again (A22)."""
+        order = epoch.store.order(command.order_id)
+        return order is None or not order.is_open
 
     def run(self, edit: Edit, command: ExpireAttempt) -> None:
         """Expire the attempt, the only open one, and its order if the customer cannot try again."""
@@ -141,13 +142,14 @@ class PlannedAction:
     def applies(self, epoch: Epoch, command: PerformAction, at: datetime) -> bool:
         """Whether the attempt's state allows the action."""
         attempt = _attempt(epoch, command)
-        if attempt is None:
+        if attempt is None or (command.action.pays_rest and attempt.credited_cents >= attempt.amount_cents):
             return False
         return command.action.name in behaviour_of(attempt).actions(attempt, epoch.terms(at))
 
     def is_over(self, epoch: Epoch, command: PerformAction, at: datetime) -> bool:
-        """Whether the attempt has ended."""
-        return _has_ended(epoch, command)
+        """Whether the order has ended, and its state does not allow the action."""
+        order = epoch.store.order(command.order_id)
+        return order is None or not (order.is_open or self.applies(epoch, command, at))
 
     def run(self, edit: Edit, command: PerformAction) -> None:
         """Perform the action planned by the scenario."""
@@ -212,12 +214,6 @@ def handler_of(command: Command) -> CommandHandler:
 def _attempt(epoch: Epoch, command: Any) -> Transaction | None:
     order = epoch.store.order(command.order_id)
     return order.transaction(command.transaction_id) if order is not None else None
-
-
-def _has_ended(epoch: Epoch, command: Any) -> bool:
-    """Whether the attempt has ended; an expired attempt can still receive money."""
-    attempt = _attempt(epoch, command)
-    return attempt is None or not (attempt.is_open or attempt.status == TransactionStatus.EXPIRED)
 
 
 def _attempt_of(order: Order, command: Any) -> Transaction:

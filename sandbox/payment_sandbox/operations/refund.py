@@ -9,13 +9,20 @@ from payment_sandbox.methods import METHODS_BY_NAME, REFUND
 from payment_sandbox.operations.attempts import decide_outcome
 from payment_sandbox.orders.lines import LineQuantity
 from payment_sandbox.orders.order import Order, RefundEntry
-from payment_sandbox.orders.refunds import PlannedRefund, plan_refund
+from payment_sandbox.orders.refunds import (
+    PlannedRefund,
+    RefundRequest,
+    plan_refund,
+    refundable_by_amount_cents,
+    refundable_cents,
+)
 from payment_sandbox.orders.refusals import Invalid, NothingToRefund, Violation
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import IfMatch
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import LINES_DECIDE
 
 
 class RefundResult(NamedTuple):
@@ -37,22 +44,57 @@ def refund(
     quantities = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
     with project.edit() as edit:
         order = edit.order_if_match(order_id, if_match)
-        paid = order.paying_transaction
         if order.is_refund:
             raise NothingToRefund(f"order {order_id} is itself a refund: nothing to refund")
-        if paid is None:
+        if order.paying_transaction is None:
             raise NothingToRefund(f"order {order_id} is {order.status}: nothing was captured")
-        needs_lines = METHODS_BY_NAME[paid.method].capabilities.refunds_by_lines
-        if quantities is None and needs_lines:
-            problem = f"is required to refund {paid.payment_method}"
+        request = RefundRequest(
+            data.get("amount"),
+            quantities,
+            refunds_by_lines(order),
+            edit.settings.refund_mismatch == LINES_DECIDE,
+        )
+        if request.needs_lines and quantities is None and not refundable_by_amount_cents(order):
+            problem = f"is required to refund {order.paying_transaction.payment_method}"
             raise Invalid([Violation("order_lines", problem, rule="END-09")])
-        planned_refund = plan_refund(order, data.get("amount"), quantities, needs_lines=needs_lines)
-        record = edit.add(_build_refund(edit, order, paid, planned_refund, data.get("description")))
+        planned_refund = plan_refund(order, request)
+        source, warning = _find_source(order, request, planned_refund)
+        record = edit.add(_build_refund(edit, order, source, planned_refund, data.get("description")))
         entry = RefundEntry(record.id, planned_refund.amount_cents, planned_refund.quantities)
         order.refunds = (*order.refunds, entry)
-        decide_outcome(edit, record, record.transactions[0], [paid.method, paid.payment_method])
+        decide_outcome(edit, record, record.transactions[0], [source.method, source.payment_method])
         restore_refundable(edit, record)
-    return RefundResult(record, planned_refund.warning)
+    return RefundResult(record, planned_refund.warning or warning)
+
+
+def refunds_by_lines(order: Order) -> bool:
+    """Whether the paying method refunds its money by lines (END-09)."""
+    paid = order.paying_transaction
+    return paid is not None and METHODS_BY_NAME[paid.method].capabilities.refunds_by_lines
+
+
+def _find_source(
+    order: Order, request: RefundRequest, planned_refund: PlannedRefund
+) -> tuple[Transaction, str | None]:
+    """Return the attempt whose money goes back, and a warning if the refund spans two methods (A45).
+
+    What arrived beside the paying attempt goes back first, unless the refund names lines.
+    """
+    paid = order.paying_transaction
+    assert paid is not None, "refused before"
+    others = [attempt for attempt in order.transactions if attempt.received_cents and attempt is not paid]
+    surplus_cents = refundable_cents(order) - order.amount_cents
+    if request.needs_lines or not paid.captured_cents:
+        surplus_cents = refundable_by_amount_cents(order)
+    if not others or surplus_cents <= 0 or request.lines is not None:
+        return paid, None
+    if planned_refund.amount_cents <= surplus_cents or others[-1].method == paid.method:
+        return others[-1], None
+    warning = (
+        f"{planned_refund.amount_cents} cents span two methods: {surplus_cents} cents came by "
+        f"{others[-1].payment_method}, the rest by {paid.payment_method}"
+    )
+    return paid, warning
 
 
 def restore_refundable(edit: Edit, record: Order) -> None:

@@ -39,6 +39,11 @@ class Action(NamedTuple):
         """The actor and the action, such as ``customer pay``."""
         return f"{self.actor} {self.action}"
 
+    @property
+    def pays_rest(self) -> bool:
+        """Whether this is a credit of whatever amount is missing."""
+        return self.actor == BANK and self.amount_cents is None
+
     def as_mapping(self) -> dict[str, Any]:
         """Return the fields that are set."""
         return {name: value for name, value in self._asdict().items() if value is not None}

@@ -86,6 +86,11 @@ class Authorization(NamedTuple):
         return not self.is_over and self.remaining_cents > 0
 
     @property
+    def is_used(self) -> bool:
+        """Whether money was captured, or is still reserved."""
+        return self.captured_cents > 0 or self.is_open
+
+    @property
     def captured_beyond_lines_cents(self) -> Cents:
         """The amount captured by amount or in full."""
         return self._sum(EntryKind.CAPTURED, EntryStyle.AMOUNT, EntryStyle.FULL)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.lines import OrderLine, Quantities
-from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, TransactionStatus, Trigger
+from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
 UNPAID_STATUSES: Final = (OrderStatus.CANCELLED, OrderStatus.ERROR, OrderStatus.EXPIRED)
@@ -144,9 +144,14 @@ class Order:
 
     @property
     def paying_transaction(self) -> Transaction | None:
-        """The newest attempt with captured money; if there is none, the newest attempt."""
-        paid = [transaction for transaction in self.transactions if transaction.captured_cents]
-        return paid[-1] if paid else self.last_transaction
+        """The attempt whose method and lines count: an authorization, a sale, a transfer, or the newest.
+
+        A transfer that arrives beside another payment is a surplus (A45).
+        """
+        paid = [attempt for attempt in self.transactions if attempt.captured_cents]
+        used = [t for t in self.transactions if t.authorization is not None and t.authorization.is_used]
+        sales = [attempt for attempt in paid if not attempt.credited_cents]
+        return (used or sales or paid or self.transactions or (None,))[-1]
 
     @property
     def received_cents(self) -> Cents:
@@ -154,11 +159,14 @@ class Order:
 
         Part of a transfer counts once the order has ended; until then, the remainder may arrive.
         """
-        captured = sum(transaction.captured_cents for transaction in self.transactions)
-        if self.status == OrderStatus.EXPIRED or not self.is_final:
-            return captured
-        parts = [t.credited_cents for t in self.transactions if t.status != TransactionStatus.COMPLETED]
-        return captured + sum(parts)
+        if self.is_open:
+            return self.paid_cents
+        return sum(transaction.received_cents for transaction in self.transactions)
+
+    @property
+    def paid_cents(self) -> Cents:
+        """The money of attempts that pay the order: captured, or a transfer's whole amount."""
+        return sum(transaction.captured_cents for transaction in self.transactions)
 
     @property
     def captured_cents(self) -> Cents:

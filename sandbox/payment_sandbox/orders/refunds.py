@@ -52,6 +52,24 @@ def refundable_quantities(order: Order) -> dict[int, int]:
     return refundable
 
 
+def refundable_by_amount_cents(order: Order) -> Cents:
+    """Return what can be refunded without lines, beside the money of a method that needs them."""
+    paid = order.paying_transaction
+    refunded = tuple(refunded_quantities(order).items())
+    captured_cents = paid.captured_cents if paid is not None else 0
+    by_lines_cents = captured_cents - quantities_total_cents(order.order_lines, refunded)
+    return max(0, refundable_cents(order) - max(0, by_lines_cents))
+
+
+class RefundRequest(NamedTuple):
+    """A requested refund, and the rules of the method that it refunds."""
+
+    amount_cents: Cents | None
+    lines: Sequence[LineQuantity] | None
+    needs_lines: bool  # the method refunds by lines
+    follows_lines: bool  # lines decide although they contradict the amount
+
+
 class PlannedRefund(NamedTuple):
     """The amount and quantities of a refund, with a ``warning`` if the requested amount and lines differ."""
 
@@ -60,42 +78,64 @@ class PlannedRefund(NamedTuple):
     warning: str | None = None
 
 
-def plan_refund(
-    order: Order,
-    amount_cents: Cents | None,
-    requested: Sequence[LineQuantity] | None,
-    *,
-    needs_lines: bool,
-) -> PlannedRefund:
+def plan_refund(order: Order, request: RefundRequest) -> PlannedRefund:
     """Plan a refund of an amount, of lines, or of the remainder (SET-49).
 
     If the request has both, the amount takes precedence, unless the method refunds by lines (A46).
 
     Raises:
-        Invalid: a line is unknown, or the lines add up to less than 1 cent.
+        Invalid: a line is unknown, lines are missing, contradict the amount or add up to less than 1 cent.
         NothingToRefund: nothing was captured, or everything is already refunded.
         RefundExceedsCaptured: the refund exceeds the refundable remainder.
     """
-    if requested is not None:
-        refuse_unknown_lines(order.order_lines, requested)
+    if request.lines is not None:
+        refuse_unknown_lines(order.order_lines, request.lines)
     remaining_cents = refundable_cents(order)
     if remaining_cents <= 0:
         raise NothingToRefund(
             f"order {order.id} is {order.status} with {order.received_cents} cents captured "
             f"and {order.received_cents - remaining_cents} refunded: nothing is left to refund"
         )
-    if requested is None:
-        requested_cents = remaining_cents if amount_cents is None else amount_cents
-        return PlannedRefund(_refuse_excess(requested_cents, remaining_cents), ())
-    lines_cents = _total_cents(order, requested)
-    if amount_cents is not None and amount_cents != lines_cents and not needs_lines:
+    if request.lines is None:
+        return _plan_amount(order, request, remaining_cents)
+    lines_cents = _total_cents(order, request.lines)
+    amount_cents = request.amount_cents
+    if amount_cents is not None and amount_cents != lines_cents and not request.needs_lines:
         differs = f"order_lines add up to {lines_cents} cents; amount takes precedence: {amount_cents} cents"
         return PlannedRefund(_refuse_excess(amount_cents, remaining_cents), (), differs)
-    quantities, total_cents = _refund_lines(order, requested)
-    warning: str | None = None
-    if amount_cents not in (None, total_cents):
-        warning = f"amount is {amount_cents} cents; order_lines take precedence: {total_cents} cents"
+    quantities, total_cents = _refund_lines(order, request.lines)
+    if request.needs_lines:
+        remaining_cents -= refundable_by_amount_cents(order)
+    warning = _mismatch_warning(request, total_cents)
     return PlannedRefund(_refuse_excess(total_cents, remaining_cents), quantities, warning)
+
+
+def _plan_amount(order: Order, request: RefundRequest, remaining_cents: Cents) -> PlannedRefund:
+    """Plan a refund without lines; without an amount, it includes what only lines refund otherwise."""
+    if not request.needs_lines:
+        return PlannedRefund(_refuse_excess(request.amount_cents or remaining_cents, remaining_cents), ())
+    if request.amount_cents is not None:
+        return PlannedRefund(_refuse_excess(request.amount_cents, refundable_by_amount_cents(order)), ())
+    quantities = ((index, quantity) for index, quantity in refundable_quantities(order).items() if quantity)
+    return PlannedRefund(remaining_cents, tuple(quantities))
+
+
+def _mismatch_warning(request: RefundRequest, total_cents: Cents) -> str | None:
+    """Compare the amount with the lines of a method that refunds by lines.
+
+    Raises:
+        Invalid: they differ by more than one cent an item, and the lines do not decide all the same.
+    """
+    amount_cents, items = request.amount_cents, sum(line.quantity for line in request.lines or ())
+    if amount_cents in (None, total_cents):
+        return None
+    assert amount_cents is not None, "it differs"
+    if not request.follows_lines and abs(amount_cents - total_cents) > items:
+        problem = f"is {amount_cents} cents, but order_lines add up to {total_cents} cents, which decide"
+        raise Invalid(
+            [Violation("amount", problem)],
+        )
+    return f"amount is {amount_cents} cents; order_lines take precedence: {total_cents} cents"
 
 
 def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:

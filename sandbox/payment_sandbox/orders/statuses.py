@@ -128,8 +128,9 @@ TRANSACTION_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingP
             Trigger.LAPSE: _T.EXPIRED,
         },
         _T.COMPLETED: {Trigger.CANCEL: _T.CANCELLED, Trigger.LAPSE: _T.EXPIRED},
+        # A bank transfer can be paid at any time, and chosen again on the hosted page.
         _T.EXPIRED: {Trigger.PAY: _T.COMPLETED},
-        _T.CANCELLED: {},
+        _T.CANCELLED: {Trigger.PAY: _T.COMPLETED, Trigger.PEND: _T.PENDING},
         _T.ERROR: {},
     }
 )

@@ -63,6 +63,11 @@ class Transaction:
         return 0
 
     @property
+    def received_cents(self) -> Cents:
+        """The captured amount, or the part of a transfer that has arrived."""
+        return self.captured_cents or self.credited_cents
+
+    @property
     def is_capturable(self) -> bool:
         """Whether a manual capture could succeed."""
         authorization = self.authorization

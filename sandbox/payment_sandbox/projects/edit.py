@@ -90,6 +90,7 @@ class Edit:
         self._new_events: set[str] = set()  # ids of transaction events
         self.created: set[str] = set()  # ids of new orders and refunds
         self._moves: list[StatusChange] = []
+        self._announced: list[Order] = []
         self._scheduled: list[tuple[datetime, Command]] = []
         self._deliveries: dict[str, Delivery] = {}
         self._credentials: list[Credential] = []
@@ -180,6 +181,10 @@ class Edit:
     def schedule(self, at: datetime, command: Command) -> None:
         """Add a command to the agenda."""
         self._scheduled.append((at, command))
+
+    def announce(self, order: Order) -> None:
+        """Send a webhook of an order, even if its status stays (A79)."""
+        self._announced.append(order)
 
     def store_credential(self, credential: Credential) -> None:
         """Store a card."""
@@ -501,9 +506,13 @@ class Edit:
         return reached
 
     def _add_webhooks(self) -> None:
-        for order_id, before, after in self._status_moves():
+        moves = self._status_moves()
+        for order_id, before, after in moves:
             if before is not None or after != OrderStatus.NEW:
                 self._add_webhook(self.orders[order_id], after)
+        for order in self._announced:
+            if order.id not in {order_id for order_id, *_ in moves}:
+                self._add_webhook(order, order.status)
 
     def _add_webhook(self, order: Order, status: str) -> None:
         url = self.settings.webhook_url_of(order.webhook_url)

@@ -69,6 +69,7 @@ def error_override(
 
 LIVE_MODE: Final = "live"
 TEST_MODE: Final = "test"
+LINES_DECIDE: Final = "lines"
 AFTER_RESPONSE: Final = "after_response"
 BEFORE_RESPONSE: Final = "before_response"
 TIMEOUT_RANGE: Final = (0.1, 60.0)
@@ -135,6 +136,10 @@ class SettingsForm(Form):
     refund_status = Choice(
         ("completed", "processing"),
         about="The status of a new refund; processing settles after a minute, unless a scenario decides.",
+    )
+    refund_mismatch = Choice(
+        ("refuse", LINES_DECIDE),
+        about="A refund by lines with another amount: it is refused, or the lines decide, with a warning.",
     )
     errors = Anything(
         keys=Text(),
@@ -233,6 +238,7 @@ class Settings:
     reduced_customer: bool = False
     authorized_status: str = "completed"
     refund_status: str = "completed"
+    refund_mismatch: str = "refuse"
     errors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unknown_fields: str = "drop"
     unknown_locale: str = "reject"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -38,6 +39,42 @@ def log_once(problem: str) -> None:
     log.warning("%s", problem)
 
 
+class ConnectionPlaces:
+    """Places for connections; a new one may take that of the one that has waited for its client longest."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._taken: set[object] = set()
+        self.waiting: OrderedDict[object, Callable[[], object]] = OrderedDict()
+        """What closes each connection that waits for its client, the longest wait first."""
+        self._wakeup = asyncio.Event()
+
+    async def take(self, connection: object) -> None:
+        """Wait for a place; to get one, close the connection that has waited for its client longest."""
+        while len(self._taken) >= self._total:
+            if self.waiting:
+                oldest, close = next(iter(self.waiting.items()))
+                self.give_back(oldest)
+                close()
+            else:
+                self._wakeup.clear()
+                await self._wakeup.wait()
+        self._taken.add(connection)
+
+    def give_back(self, connection: object) -> None:
+        """Free the place of a closed connection, if it has one."""
+        self.waiting.pop(connection, None)
+        self._taken.discard(connection)
+        self._wakeup.set()
+
+    def begin_waiting(self, connection: object, close: Callable[[], object]) -> None:
+        """Note that a connection waits for its client from now on; ``close`` takes its place away."""
+        if connection in self._taken:
+            self.waiting[connection] = close
+            self.waiting.move_to_end(connection)
+        self._wakeup.set()
+
+
 class ConnectionServer(web_server.Server):
     """aiohttp's server, which counts its connections."""
 
@@ -45,12 +82,12 @@ class ConnectionServer(web_server.Server):
         self,
         answer: Callable[[web_request.BaseRequest], Awaitable[web_response.StreamResponse]],
         loop: asyncio.AbstractEventLoop,
-        free: asyncio.Semaphore,
+        places: ConnectionPlaces,
     ) -> None:
-        """``free`` counts the connections that may still be opened."""
+        """Each connection has one of the places."""
         super().__init__(answer, request_factory=self._create, handler_cancellation=True, loop=loop)
         self._event_loop = loop
-        self._free = free
+        self._places = places
         self._buffer = memoryview(bytearray(READ_BYTES))  # shared, as received data is parsed immediately
 
     def __call__(self) -> web_protocol.RequestHandler:
@@ -65,7 +102,7 @@ class ConnectionServer(web_server.Server):
             max_line_size=HEAD_BYTES_MAX,
             max_field_size=HEAD_BYTES_MAX,
         )
-        connection.buffer = self._buffer
+        connection.buffer, connection.places = self._buffer, self._places
         return connection
 
     def _create(self, message: Any, *parts: Any) -> web_request.BaseRequest:
@@ -77,15 +114,26 @@ class ConnectionServer(web_server.Server):
     def connection_lost(self, handler: web_protocol.RequestHandler, exc: BaseException | None = None) -> None:
         """Let another connection take the place of a closed one."""
         super().connection_lost(handler, exc)
-        self._free.release()
+        self._places.give_back(handler)
 
 
 class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
     """A connection that reads little at once, because small chunks take long to parse."""
 
     buffer: memoryview
+    places: ConnectionPlaces
     is_half_closed = False  # the client has closed its sending side
     stream_wakeup: asyncio.Event | None = None  # set while an event stream is sent
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self.places.begin_waiting(self, self.abort)
+
+    def abort(self) -> None:
+        """Close the connection, without what has not been sent."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read."""
@@ -95,6 +143,8 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
         """Parse the data in the buffer, and wipe it, because the buffer outlives projects."""
         data = bytes(self.buffer[:nbytes])
         self.buffer[:nbytes] = bytes(nbytes)
+        if self in self.places.waiting:
+            self.places.waiting.move_to_end(self)
         self.data_received(data)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio expects it

@@ -44,6 +44,8 @@ class Limits(NamedTuple):
     snapshots_bytes: int = 1 << 30  # the memory for all snapshots being received
     send_seconds: float = 30.0  # the longest wait for the client to read a piece of a response
     silent_seconds: float = 10.0  # the longest wait for the client to send a piece of a body
+    body_seconds: float = 30.0  # the longest time for a body
+    snapshot_seconds: float = 600.0  # the longest time for a body that may be large, sent with a key
 
 
 class Gateway:
@@ -88,7 +90,9 @@ class Gateway:
                 return await self._answer(http, reply, BytesIO(), 0)
             if _may_be_large(http) and (call := self._place_large(http)) is not None:
                 return await self._answer_snapshot(http, reply, call)
-            return await self._answer(http, reply, *await self._read(http, BODY_BYTES_MAX))
+            return await self._answer(
+                http, reply, *await self._read(http, BODY_BYTES_MAX, self._limits.body_seconds)
+            )
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
         except ConnectionError:  # the client has disconnected, or the application cuts the connection
@@ -121,11 +125,15 @@ class Gateway:
             return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
         self._snapshots_bytes[project_id] = reserved
         try:
-            return await self._answer(http, reply, *await self._read(http, STATE_BYTES_MAX))
+            return await self._answer(
+                http, reply, *await self._read(http, STATE_BYTES_MAX, self._limits.snapshot_seconds)
+            )
         finally:
             del self._snapshots_bytes[project_id]
 
-    async def _read(self, http: web_request.BaseRequest, bytes_max: int) -> tuple[BytesIO, int]:
+    async def _read(
+        self, http: web_request.BaseRequest, bytes_max: int, seconds_max: float
+    ) -> tuple[BytesIO, int]:
         """Read a body up to its limit; return it and its length. aiohttp drops the rest of a longer one."""
         body, length = BytesIO(), http.content_length or 0
         if length > bytes_max:  # the application will refuse it
@@ -133,11 +141,12 @@ class Gateway:
         is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
         if is_expected and http.transport is not None:
             http.transport.write(CONTINUE_RESPONSE)
+        until_seconds = self._loop.time() + seconds_max
         while body.tell() <= bytes_max and not http.content.at_eof():
             if not http.content.is_eof() and _connection(http).is_half_closed:
                 http.protocol.force_close()
                 raise ConnectionError("the rest of the body cannot arrive")
-            async with timeout(self._limits.silent_seconds):
+            async with timeout(min(self._limits.silent_seconds, until_seconds - self._loop.time())):
                 body.write(await http.content.readany())
         length = body.tell()
         body.seek(0)
@@ -147,9 +156,12 @@ class Gateway:
         self, http: web_request.BaseRequest, reply: Reply, body: BytesIO, length: int
     ) -> web_response.StreamResponse:
         """Answer a request with this body; ``length`` is that of the whole body."""
-        client = ClientConnection(http.raw_headers, has_event_loop=True)
+        client, connection = ClientConnection(http.raw_headers, has_event_loop=True), _connection(http)
         call = self._application.place(environment(http, body, length), length, client)
+        connection.places.waiting.pop(connection, None)  # the server works on it, so it keeps its place
         response = await self._run(call)
+        if call.stream is None:
+            connection.places.begin_waiting(connection, connection.abort)
         if call.stream is None and response.is_streamed and "Content-Length" not in response.headers:
             return await self._send_pieces(call, response, reply)
         try:
@@ -183,9 +195,11 @@ class Gateway:
         if not self._watching.has_free(call.group):
             return await reply.send(error(503, TOO_MANY_WAIT, retry=True))
         give_back = await self._watching.take(call.group)
+        connection = _connection(http)
         try:
             await reply.begin(response)
-            await self._watchers.serve(call.stream, reply, _connection(http))
+            await self._watchers.serve(call.stream, reply, connection)
+            connection.places.begin_waiting(connection, connection.abort)
             return await reply.end()
         finally:
             give_back()

@@ -7,9 +7,11 @@ from ssl import SSLError
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from aiohttp.web_protocol import RequestHandler
+
 from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import ConnectionServer, log_once
+from payment_sandbox.serving.connection import ConnectionPlaces, ConnectionServer, log_once
 from payment_sandbox.serving.gateway import Gateway, Limits
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
@@ -61,8 +63,8 @@ class HttpServer:
         self.url = url_of(host, self.port)
         self._loop: asyncio.AbstractEventLoop = RealTimeLoop()
         self._stopping = asyncio.Event()
-        self._free = asyncio.Semaphore(self._limits.connections)
-        self._handshakes = asyncio.Semaphore(HANDSHAKES_MAX)
+        self._places = ConnectionPlaces(self._limits.connections)
+        self._handshakes: dict[asyncio.Task[None], None] = {}  # the unfinished ones, oldest first
         self._accepting: asyncio.Task[None] | None = None
         self._connecting: set[asyncio.Task[None]] = set()  # accepted, but not yet connections
         self._gateway: Gateway | None = None
@@ -74,7 +76,7 @@ class HttpServer:
         cluster = self._cluster
         is_draining = None if cluster is None else lambda: cluster.is_draining
         self._gateway = Gateway(application, self._loop, self._limits, self._statistics, is_draining)
-        self._connections = ConnectionServer(self._gateway.answer, self._loop, self._free)
+        self._connections = ConnectionServer(self._gateway.answer, self._loop, self._places)
         self._thread = Thread(target=self._run, name="server", daemon=True)
         start(self._thread)
 
@@ -116,16 +118,21 @@ class HttpServer:
             await self._connections.shutdown(within_seconds)
 
     async def _accept(self, connections: "ConnectionServer") -> None:
-        """Accept connections; while all that are allowed are in use, new ones wait in the backlog."""
+        """Accept connections; without a place for a new one, all others wait in the backlog."""
         while True:
-            await self._free.acquire()
             try:
                 accepted = await self._next_connection()
             except OSError:  # too many open files, or the client has disconnected
-                self._free.release()
                 await asyncio.sleep(FULL_SECONDS)
                 continue
-            task = self._loop.create_task(self._connect(accepted, connections))
+            connection = connections()
+            try:
+                await self._places.take(connection)
+            except asyncio.CancelledError:  # the server stops
+                accepted.close()
+                raise
+            task = self._loop.create_task(self._connect(accepted, connection))
+            self._places.begin_waiting(connection, task.cancel)
             self._connecting.add(task)
             task.add_done_callback(self._connecting.discard)
 
@@ -148,23 +155,38 @@ class HttpServer:
         finally:
             self._loop.remove_reader(waiting)
 
-    async def _connect(self, accepted: socket.socket, connections: "ConnectionServer") -> None:
+    async def _connect(self, accepted: socket.socket, connection: RequestHandler) -> None:
         """Begin a connection with the scheme of its first byte."""
         try:
             if self._tls is None or not await self._begins_with_tls(accepted):
-                await self._loop.connect_accepted_socket(connections, accepted)
+                await self._loop.connect_accepted_socket(lambda: connection, accepted)
                 return
-            async with self._handshakes:
-                await self._loop.connect_accepted_socket(
-                    connections, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
-                )
-                return
+            await self._shake_hands(accepted, connection, self._tls)
+            return
         except SSLError as error:
             log_once(f"a client aborted the TLS handshake ({error.reason}): {UNTRUSTED_HINT}")
-        except OSError:  # the client has disconnected, or been silent for too long
+        except (OSError, asyncio.CancelledError):  # the client has disconnected, or been silent for too long
             pass
         accepted.close()
-        self._free.release()
+        self._places.give_back(connection)
+
+    async def _shake_hands(
+        self, accepted: socket.socket, connection: RequestHandler, tls: "SSLContext"
+    ) -> None:
+        """Begin a TLS connection; if too many handshakes are unfinished, the oldest is given up."""
+        task = asyncio.current_task()
+        assert task is not None, "a handshake is a task"
+        if len(self._handshakes) >= HANDSHAKES_MAX:
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.cancel()
+        self._handshakes[task] = None
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: connection, accepted, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
+        finally:
+            self._handshakes.pop(task, None)
 
     async def _begins_with_tls(self, accepted: socket.socket) -> bool:
         """Return whether the client of a new connection starts with TLS; the first byte is peeked, not read.

@@ -54,7 +54,12 @@ class ActForm(Form):
     issuer_id = Text(about="For bank-redirect-nl: the bank.")
     card = Choice(tuple(CARDS), about="For a card payment: the test card.")
     authorization = Choice(AUTHORIZATION_METHODS, about="For wallet-google: the authorization method.")
-    amount = Cents(about="For the bank's credit action: cents; by default the full outstanding amount.")
+    amount = Cents(
+        about="For the bank's credit action: cents; by default the missing amount, or the whole amount again."
+    )
+    transaction_id = Text(
+        about="The transaction; by default the newest or, for the bank, the newest that can receive money."
+    )
     reason = Text(about="The reason for a failure or decline.")
 
     @checks(although_invalid=False)

@@ -154,6 +154,7 @@ class Act:
     amount: int | None = None
     card: str = ""
     refund: int | None = None
+    attempt: int = -1  # the number of the credited transfer; by default, the newest one
     arrives: str = ""  # the period after which the money of a chosen transfer arrives
 
 

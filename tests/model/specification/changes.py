@@ -95,7 +95,7 @@ def pay(shop: Shop, number: int, index: int) -> Shop:
     if attempt.flow.startswith("first "):
         card = StoredCard(number, attempt.flow[6:], attempt.amount, add_period(shop.now, SERIES_PERIOD))
         shop = replace(shop, cards=(*shop.cards, card))
-    if shop.orders[number].status == "cancelled":  # only an expired order is completed late (A29)
+    if shop.orders[number].status == "cancelled":  # stays cancelled, unlike an expired order (A29)
         status = "cancelled"
     return change(shop, number, replace(order, status=status, has_acted=True))
 
@@ -107,14 +107,29 @@ def add_money(shop: Shop, number: int, index: int, cents: int) -> Shop:
     return change(shop, number, replace(with_attempt(order, index, received), has_acted=True))
 
 
+def credit(shop: Shop, number: int, index: int, cents: int) -> Shop:
+    """Credit a transfer, whatever its status; its whole amount completes it (A29, A45, SET-63).
+
+    A credit that completes a transfer, or reaches a completed one, sends a webhook even if the order keeps its status
+    (A79).
+    """
+    added = add_money(shop, number, index, cents)
+    attempt = added.orders[number].attempts[index]
+    if attempt.received < attempt.amount:
+        return added
+    paid = added if attempt.status == "completed" else pay(added, number, index)
+    order = paid.orders[number]
+    if len(order.webhooks) == len(shop.orders[number].webhooks):
+        return change(paid, number, replace(order, webhooks=(*order.webhooks, Webhook(shop.now))))
+    return paid
+
+
 def receive_credit(shop: Shop, number: int, index: int) -> Shop:
-    """Receive a planned credit; the full amount completes the attempt, even late (A29, A45, SET-63)."""
+    """Receive a planned credit, by default of the missing amount, if any (SET-63, A45)."""
     order, attempt = shop.orders[number], shop.orders[number].attempts[index]
-    cents = attempt.amount - attempt.received if attempt.credit is None else attempt.credit
-    planned = with_attempt(order, index, replace(attempt, arrives=None, credit=None))
-    added = add_money(change(shop, number, planned), number, index, cents)
-    is_full = attempt.received + cents >= attempt.amount
-    return pay(added, number, index) if is_full else added
+    cents = max(attempt.amount - attempt.received, 0) if attempt.credit is None else attempt.credit
+    shop = change(shop, number, with_attempt(order, index, replace(attempt, arrives=None, credit=None)))
+    return credit(shop, number, index, cents) if cents else shop
 
 
 def set_authorization(shop: Shop, number: int, index: int, authorization: Authorization) -> Shop:
@@ -224,7 +239,7 @@ def _due_attempt(order: Order, number: int, index: int, attempt: Attempt) -> Due
 def _due_order_events(order: Order, number: int) -> list[DueEvent]:
     due = _due_webhooks(number, order.webhooks, None)
     for index, attempt in enumerate(order.attempts):
-        if attempt.arrives is not None and attempt.status in {"pending", "expired"}:
+        if attempt.arrives is not None:
             due.append((attempt.arrives, partial(receive_credit, number=number, index=index)))
         end = _due_attempt(order, number, index, attempt)
         due += [end] if end is not None else []
@@ -232,8 +247,8 @@ def _due_order_events(order: Order, number: int) -> list[DueEvent]:
         due += _due_webhooks(number, refund.webhooks, index)
         if refund.fails_at is not None:
             due.append((refund.fails_at, partial(end_refund, number=number, index=index, status="error")))
-    is_transfer = any(a.facts.is_transfer and a.is_open for a in order.attempts)
-    if order.expires is not None and order.is_active and not is_transfer:  # A21
+    is_transfer = any(a.facts.is_transfer and a.is_open for a in order.attempts[-1:])  # A21
+    if order.expires is not None and order.is_active and not is_transfer:
         due.append((order.expires, lambda shop: expire_page(shop, number)))
     return due
 

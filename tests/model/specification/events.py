@@ -102,18 +102,28 @@ def fail_as_customer(shop: Shop, call: Act) -> Outcomes:
 def choose_method(shop: Shop, call: Act) -> Outcomes:
     """Choose a method on the hosted page as the customer (GEN-03, GEN-04, ORD-14, SET-18, A22).
 
-    A choice is only possible until the page expires, even if a transfer keeps the order open (ORD-12, A21).
-    Unspecified: whether a choice is possible after part of a transfer has arrived.
+    A choice is only possible until the page expires, even if a transfer keeps the order open (ORD-12, A21), and not
+    while the newest attempt is a transfer that has received part of its amount (A22). A transfer that was chosen
+    before, and whose period is not over, is continued with the same reference, as the newest attempt (A22).
     """
     order = shop.orders[call.order]
     is_listed = call.method in (order.offered or METHODS)
-    if not order.is_page_open(shop.now):
+    if not order.is_page_open(shop.now) or any(attempt.received for attempt in order.attempts[-1:]):
         return refuse(shop, ACTION_IMPOSSIBLE)
     if not is_listed or not is_offered(shop, order, call.method):
         return refuse(shop, ACTION_IMPOSSIBLE, Refusal(400, "", ("GEN-04", "SET-61")))
-    refusal = refuse(shop, ACTION_IMPOSSIBLE) if order.captured else ()
     visited = changes.visit(shop, call.order)
-    attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
+    rules = ("GEN-03", "GEN-04", "SET-18", "FLOW-12", "FLOW-13")
+    known = [
+        attempt
+        for attempt in order.attempts
+        if attempt.method == call.method and attempt.facts.is_transfer and shop.now < attempt.expires
+    ]
+    attempts = tuple(changes.supersede(attempt) for attempt in order.attempts if attempt not in known[-1:])
+    if known:
+        attempts = (*attempts, replace(known[-1], status="pending"))
+        chosen = replace(visited.orders[call.order], attempts=attempts)
+        return (allow(200, changes.change(visited, call.order, chosen), *rules, assumption="A22"),)
     attempt, _ = begin_attempt(shop, order, new_attempt(shop, order, Create(order.amount, call.method)))
     if call.arrives and shop.mode == "live":
         attempt = replace(attempt, arrives=add_period(shop.now, call.arrives), credit=call.amount)
@@ -128,43 +138,23 @@ def choose_method(shop: Shop, call: Act) -> Outcomes:
         shops = [changes.pay(shops[0], call.order, len(attempts))]
     elif attempt.status == "new":  # unspecified: whether choosing counts as a visit
         shops.append(add_attempt(replace(attempt, status="processing")))
-    rules = ("GEN-03", "GEN-04", "SET-18", "FLOW-12", "FLOW-13")
-    return (*(allow(200, shop_after, *rules, assumption="A22") for shop_after in shops), *refusal)
+    return tuple(allow(200, shop_after, *rules, assumption="A22") for shop_after in shops)
 
 
 def credit_transfer(shop: Shop, call: Act) -> Outcomes:
-    """Credit a bank transfer (SEPA-04, SET-62, SET-63, A29, A45).
-
-    Unspecified: whether an act can credit an earlier attempt than the newest.
-    """
+    """Credit a transfer, by default the newest one with the missing or the whole amount (SEPA-04, SET-62, SET-63, A45)."""
     order = shop.orders[call.order]
     indexes = [index for index, attempt in enumerate(order.attempts) if attempt.facts.is_transfer]
-    if not indexes:
+    if not indexes or call.attempt not in (-1, *indexes):
         return refuse(shop, ACTION_IMPOSSIBLE)
-    attempt = order.attempts[indexes[-1]]
     if shop.mode == "test":
-        return refuse(shop, NOT_COMPLETABLE, *([] if attempt.is_open else [ACTION_IMPOSSIBLE]))
-    amount = max(attempt.amount - attempt.received, 0) if call.amount is None else call.amount
-    refusal = refuse(shop, ACTION_IMPOSSIBLE) if attempt is not order.attempts[-1] else ()
-    return (*add_credit(shop, call.order, indexes[-1], amount), *refusal)
-
-
-def add_credit(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
-    """Add a credit; the full amount completes the order, even late (A29), and any excess stays (A45).
-
-    Unspecified: whether a bank can credit a paid or cancelled order.
-    """
-    order, attempt = shop.orders[number], shop.orders[number].attempts[index]
-    added = changes.add_money(shop, number, index, cents)
-    is_full = attempt.received + cents >= attempt.amount
-    done = [changes.pay(added, number, index) if is_full else added]
-    is_unpaid = order.status in {"new", "processing", "expired"} and attempt.status in {"pending", "expired"}
-    if attempt.status == "completed":
-        done = [added if cents else shop]
-    elif not is_unpaid:
-        done.append(added)
-    outcomes = tuple(allow(200, each, "SET-63", "SEPA-02", "HOOK-13", assumption="A29") for each in done)
-    return outcomes if is_unpaid else (*outcomes, *refuse(shop, ACTION_IMPOSSIBLE))
+        return refuse(shop, NOT_COMPLETABLE)
+    index = indexes[-1] if call.attempt < 0 else call.attempt
+    attempt = order.attempts[index]
+    missing = attempt.amount - attempt.received
+    cents = call.amount if call.amount is not None else missing if missing > 0 else attempt.amount
+    credited = changes.credit(shop, call.order, index, cents)
+    return (allow(200, credited, "SET-63", "SEPA-02", "HOOK-13", assumption="A29"),)
 
 
 def end_screening(shop: Shop, call: Act) -> Outcomes:

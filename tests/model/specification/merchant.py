@@ -197,7 +197,7 @@ def cancel(shop: Shop, call: Cancel) -> Outcomes:
         attempt.authorization and attempt.authorization.remaining for attempt in order.attempts
     )
     is_authorized = order.status == "accepted" or (order.status == "completed" and has_remainder)
-    if order.captured or not (order.is_active or is_authorized):
+    if order.is_paid or not (order.is_active or is_authorized):
         return refuse(shop, Refusal(409, "OrderNotCancellable", ("SET-50",)))
     attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
     cancelled = replace(order, status="cancelled", attempts=attempts)

@@ -183,38 +183,78 @@ def apply_void(order: Order, authorization: Authorization, call: Void) -> Author
     )
 
 
+def invoice_left(order: Order) -> int:
+    """Return the money of a captured invoice that can be refunded, which needs lines (END-09)."""
+    captured = sum(a.captured for a in order.attempts if a.facts.is_invoice and a.authorization)
+    left = captured - price(order.lines, refunded_quantities(order))
+    return max(0, min(left, order.refundable))
+
+
 def refund_refusals(order: Order, call: CreateRefund) -> list[Refusal]:
-    """Refuse a refund that exceeds the captured money less earlier refunds (SET-49, REF-01, END-09, A33)."""
-    by_lines = order.is_invoice
-    refusals = malformed_refusals(order, call) + refuse_if(call.lines is None and by_lines, "END-09")
+    """Refuse a refund of more than was received, by amount or by lines (SET-49, REF-01, END-09, A33, A45)."""
+    by_amount = order.refundable - (invoice_left(order) if order.is_invoice else 0)
+    needs_lines = order.is_invoice and call.lines is None and not by_amount
+    refusals = malformed_refusals(order, call) + refuse_if(needs_lines, "END-09")
     is_malformed = bool(refusals)
     if order.refundable == 0:
-        refusals.append(Refusal(409, "NothingToRefund", ("REF-01",) if by_lines else ("SET-49",)))
-    cents = 0 if is_malformed else requested_refund(order, call)[0]
-    if cents is None or cents > order.refundable:
+        refusals.append(Refusal(409, "NothingToRefund", ("REF-01",) if order.is_invoice else ("SET-49",)))
+    if is_malformed:
+        return refusals
+    if order.is_invoice and call.lines is not None and call.amount is not None:
+        difference = abs(requested_price(order, call.lines) - call.amount)
+        refusals += refuse_if(difference > sum(quantity for _, quantity in call.lines), "SET-49")  # A46
+    cents = requested_refund(order, call)[0]
+    most = order.refundable
+    if order.is_invoice and call.style:
+        most = by_amount if call.lines is None else invoice_left(order)
+    if cents is None or cents > most:
         refusals.append(Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
     return refusals
 
 
+def line_authorization(order: Order) -> Authorization | None:
+    """Return the authorization that decides about the lines, unless another attempt paid for all of them."""
+    authorizations = [attempt.authorization for attempt in order.attempts if attempt.authorization]
+    used = [a for a in authorizations if a.captured or (a.remaining and not a.is_expired)]
+    return next(iter(used or ([] if order.is_paid else authorizations)), None)
+
+
+def paid_lines(order: Order) -> LinesByStatus:
+    """Return the lines of an order by status; a completed sale or transfer has captured all (A41)."""
+    authorization = line_authorization(order)
+    if authorization is not None:
+        return lines_by_status(order, authorization)
+    nothing = (0,) * len(order.lines)
+    everything = tuple(line.quantity for line in order.lines)
+    return LinesByStatus(nothing, everything if order.is_paid else nothing, nothing)
+
+
 def refundable_quantities(order: Order) -> tuple[int, ...]:
     """Return the refundable quantity of each line: captured, or not decided after captures by amount (A41)."""
-    captured = tuple(line.quantity for line in order.lines)
-    for attempt in order.attempts:
-        authorization = attempt.authorization
-        if authorization is not None and authorization.captured:
-            lines = lines_by_status(order, authorization)
-            by_amount = authorization.captured > price(order.lines, authorization.captured_lines)
-            captured = _add(lines.captured, lines.unnamed) if by_amount else lines.captured
+    lines, authorization = paid_lines(order), line_authorization(order)
+    is_undecided = authorization is not None and authorization.captured > price(
+        order.lines, authorization.captured_lines
+    )
+    captured = _add(lines.captured, lines.unnamed) if is_undecided else lines.captured
     return tuple(a - b for a, b in zip(captured, refunded_quantities(order), strict=True))
 
 
+def requested_price(order: Order, requested: RequestedLines) -> int:
+    """Return the price of requested lines, whether they can be refunded or not."""
+    prices = {line.id: line.amount for line in order.lines}
+    return sum(prices[line_id] * quantity for line_id, quantity in requested)
+
+
 def requested_refund(order: Order, call: CreateRefund) -> tuple[int | None, tuple[int, ...]]:
-    """Return the amount and quantities of a refund; lines set the amount for the invoice method (A46)."""
+    """Return the amount and quantities of a refund; lines decide for the invoice method, else the amount (A46).
+
+    Without either, everything is refunded, an invoice's lines included.
+    """
     nothing = (0,) * len(order.lines)
     if call.lines is None:
-        return (order.refundable if call.amount is None else call.amount), nothing
+        quantities = refundable_quantities(order) if order.is_invoice and call.amount is None else nothing
+        return (order.refundable if call.amount is None else call.amount), quantities
     allocated = allocate(order.lines, refundable_quantities(order), call.lines)
-    if allocated is None:
-        return None, nothing
-    by_lines = call.amount is None or order.is_invoice
-    return (price(order.lines, allocated) if by_lines else call.amount), allocated
+    if call.amount not in (None, requested_price(order, call.lines)) and not order.is_invoice:
+        return call.amount, nothing
+    return (None, nothing) if allocated is None else (price(order.lines, allocated), allocated)

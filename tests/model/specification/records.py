@@ -164,6 +164,11 @@ class Attempt:
         """The money captured or received through the attempt."""
         return self.authorization.captured if self.authorization else self.received
 
+    @property
+    def is_paid(self) -> bool:
+        """Whether the attempt has captured money, or received its whole amount."""
+        return self.captured > 0 and (self.authorization is not None or self.status == "completed")
+
 
 @dataclass(frozen=True)
 class Webhook:
@@ -210,9 +215,9 @@ class Order:
 
     @property
     def is_invoice(self) -> bool:
-        """Whether the newest attempt that was paid, if any, or the newest attempt uses the invoice method."""
-        paid = [a for a in self.attempts if (a.captured if a.authorization else a.status == "completed")]
-        return any(attempt.facts.is_invoice for attempt in (paid or self.attempts)[-1:])
+        """Whether an invoice was captured, or nothing was paid and the newest attempt is an invoice."""
+        paid = [attempt for attempt in self.attempts if attempt.is_paid]
+        return any(attempt.facts.is_invoice for attempt in paid or self.attempts[-1:])
 
     @property
     def is_hosted(self) -> bool:
@@ -234,27 +239,20 @@ class Order:
         return self.is_active and (self.expires is None or now < self.expires)
 
     @property
-    def captured(self) -> int:
-        """All money received for the order (A45)."""
-        return sum(attempt.captured for attempt in self.attempts)
+    def received(self) -> int:
+        """All money received for the order; part of a transfer counts once the order has ended (A45)."""
+        counted = [attempt for attempt in self.attempts if attempt.is_paid or not self.is_active]
+        return sum(attempt.captured for attempt in counted)
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether money has moved; part of a transfer does not pay an order (SET-50, A45)."""
+        return any(attempt.is_paid for attempt in self.attempts)
 
     @property
     def refundable(self) -> int:
-        """The amount paid, less earlier refunds (SET-49).
-
-        Part of a transfer counts only once the order has ended, because its remainder may still arrive
-        (A29, A45).
-        """
-        parts = sum(attempt.received for attempt in self.attempts if attempt.status != "completed")
-        is_over = self.status in {"completed", "cancelled"} and not self.is_reserved
-        paid = self.captured if is_over else self.captured - parts
-        return paid - sum(refund.amount for refund in self.refunds if refund.status != "error")
-
-    @property
-    def is_reserved(self) -> bool:
-        """Whether money is still authorized."""
-        authorizations = [attempt.authorization for attempt in self.attempts]
-        return any(each is not None and each.remaining and not each.is_expired for each in authorizations)
+        """Everything received, less earlier refunds (SET-49, A45)."""
+        return self.received - sum(refund.amount for refund in self.refunds if refund.status != "error")
 
 
 class StoredCard(NamedTuple):

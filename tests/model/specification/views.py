@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.model.specification.money import lines_by_status
+from tests.model.specification.money import line_authorization, paid_lines
 from tests.model.specification.records import Attempt, Order, Refund, Shop, Webhook
 
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ def flags(shop: Shop, order: Order) -> Json:
     """Return each flag and whether it is set (SET-26); for a sale, has-captures is unspecified."""
     authorizations = [attempt.authorization for attempt in order.attempts if attempt.authorization]
     view: Json = {"is-test": shop.mode == "test", "from-bankqr": order.from_code, "is-refund": False}
-    if authorizations or not order.captured:
+    if authorizations or not order.received:
         view["has-captures"] = any(a.captured for a in authorizations)
         view["has-voids"] = any(a.voided for a in authorizations)
     if all(refund.status == "completed" for refund in order.refunds):
@@ -95,41 +95,30 @@ def read_card(attempt: Attempt) -> Json:
 
 
 def amount_details(order: Order) -> Json:
-    """Return ``amount_details``, which count the amount once if several attempts have paid (ADET-01, A45)."""
-    paying = [a for a in order.attempts if a.authorization or a.received]
-    if len(paying) > 1 and all(a.authorization or a.status == "completed" for a in paying):
-        return {"amount_details": {"original": order.amount, "captured": min(order.captured, order.amount)}}
-    for attempt in paying if len(paying) == 1 else ():
-        authorization = attempt.authorization
-        if authorization is not None:
-            view = {"captured": authorization.captured, "voided": authorization.voided}
-            view |= {} if authorization.is_expired else {"remaining": authorization.remaining}
-            return {"amount_details": {"original": order.amount, **view}}
-        if authorization is None and attempt.status == "completed":
-            view = {"captured": order.amount, "voided": 0, "remaining": 0}
-            return {"amount_details": {"original": order.amount, **view}}
-    return {}
+    """Return ``amount_details``, which add up to the amount; ``received`` tells of more (ADET-01, A45)."""
+    captured = min(order.received, order.amount)
+    voided = sum(attempt.authorization.voided for attempt in order.attempts if attempt.authorization)
+    voided = min(voided, order.amount - captured)
+    view = {"original": order.amount, "captured": captured, "voided": voided}
+    view["remaining"] = order.amount - captured - voided
+    return {"amount_details": view | ({"received": order.received} if order.received > order.amount else {})}
 
 
 def line_details(order: Order) -> Json:
-    """Return ``order_line_details`` of the only payment, an authorization (LDET-01 to LDET-04).
+    """Return ``order_line_details`` (LDET-01 to LDET-04).
 
     Numbers are strings, and entries of quantity 0 are omitted (contract).
     """
-    paying = [attempt for attempt in order.attempts if attempt.authorization or attempt.received]
-    authorization = paying[0].authorization if len(paying) == 1 else None
-    if authorization is None:
-        return {}
-    lines = lines_by_status(order, authorization)
-    authorized = (0,) * len(order.lines) if authorization.is_expired else lines.unnamed
+    authorization, lines = line_authorization(order), paid_lines(order)
+    is_over = authorization is not None and authorization.is_expired
+    parts = {"authorized": (0,) * len(order.lines) if is_over else lines.unnamed}
+    parts |= {"captured": lines.captured, "voided": lines.voided}
     entries = [
         {"merchant_order_line_id": line.id, "amount": str(line.amount), "status": status}
-        | {"quantity": str(parts[index])}
-        for status, parts in zip(
-            ("authorized", "captured", "voided"), (authorized, lines.captured, lines.voided), strict=True
-        )
+        | {"quantity": str(quantities[index])}
+        for status, quantities in parts.items()
         for index, line in enumerate(order.lines)
-        if parts[index]
+        if quantities[index]
     ]
     return {"order_line_details": entries}
 

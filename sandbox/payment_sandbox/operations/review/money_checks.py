@@ -367,13 +367,21 @@ def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
         if surplus_cents > 0:
             yield Finding(
                 "HOOK-13",
-                f"The customer transferred {euros(order.received_cents)} for {euros(order.amount_cents)}, "
-                f"and your shop did not return {euros(surplus_cents)}",
-                "Compare the received money with the order's amount, and refund the excess.",
+                f"{_describe_payments(order)}, and your shop did not return {euros(surplus_cents)}",
+                "Compare the received money with the order's amount, and refund the surplus with "
+                "POST /v1/orders/<order_id>/refunds/.",
                 order.id,
                 (),
                 amount=surplus_cents,
             )
+
+
+def _describe_payments(order: Order) -> str:
+    amount, paid = euros(order.amount_cents), [each for each in order.transactions if each.received_cents]
+    if len(paid) == 1:
+        return f"The customer transferred {euros(order.received_cents)} for {amount}"
+    payments = (f"{euros(each.received_cents)} by {each.payment_method} ({each.id})" for each in paid)
+    return f"The customer paid an order of {amount} twice: {' and '.join(payments)}"
 
 
 def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:

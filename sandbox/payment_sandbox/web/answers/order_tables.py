@@ -219,6 +219,12 @@ AMOUNTS_TABLE: Final[Table[Order]] = Table(
         RecordField("captured", number(), getter=attrgetter("captured_cents"), always=True, rule="ADET-01"),
         RecordField("voided", number(), getter=attrgetter("voided_cents"), always=True, rule="ADET-01"),
         RecordField("remaining", number(), getter=attrgetter("remaining_cents"), always=True, rule="ADET-01"),
+        RecordField(
+            "received",
+            number("Everything received, if that is more than the amount."),
+            getter=lambda order: order.received_cents if order.received_cents > order.amount_cents else None,
+            rule="ADET-01",
+        ),
     ),
 )
 

@@ -8,7 +8,7 @@ from flask import Response
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.loading import lazy
-from payment_sandbox.operations.act import act
+from payment_sandbox.operations.act import act, act_on_attempt
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.operations.coverage import coverage
@@ -25,7 +25,7 @@ from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.journal import PerformedAction, to_plain_data
+from payment_sandbox.projects.journal import VIA_CONTROL, PerformedAction, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.unmatched import unmatched_rules
@@ -363,8 +363,11 @@ def post_act(call: Call, order_id: str) -> Response:
     claim_key(call)
     call.hold_webhooks()
     reason = call.project.masking.mask_text(data.pop("reason", "")) or None
+    transaction_id = data.pop("transaction_id", None)
     action = Action(amount_cents=data.pop("amount", None), reason=reason, **data)
-    return order_answer(call, act(call.project, order_id, action))
+    if transaction_id is None:
+        return order_answer(call, act(call.project, order_id, action))
+    return order_answer(call, act_on_attempt(call.project, order_id, transaction_id, action, VIA_CONTROL))
 
 
 @route(
