@@ -75,7 +75,7 @@ def send(project: Project, epoch: Epoch, queued: QueuedDelivery, host: Host) -> 
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
 
-    def retry(work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def retry(work: Callable[..., Any], *arguments: object, **options: object) -> Any:
         return _until_stored(epoch, host, partial(work, *arguments, **options))
 
     while True:

@@ -12,7 +12,15 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.loading import lazy, load_module
-from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop, read_whole
+from payment_sandbox.testing.shops.submitting import (
+    Environ,
+    Receive,
+    Scope,
+    Send,
+    answer_submission,
+    answer_submission_on_loop,
+    read_whole,
+)
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
 if TYPE_CHECKING:
@@ -69,7 +77,7 @@ def _track() -> Iterator[ShopRequest | None]:
 def watch_wsgi(application: Any) -> Any:
     """Wrap a WSGI application, so that its outermost request is tracked and can be varied."""
 
-    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def answer(environ: Environ, start_response: Any) -> Iterable[bytes]:
         with _track() as request:
             try:
                 pieces: Iterable[bytes] = application(environ, start_response)
@@ -81,7 +89,7 @@ def watch_wsgi(application: Any) -> Any:
         _end(request)
         return pieces
 
-    def call(environ: dict[str, Any], start_response: Any) -> Any:
+    def call(environ: Environ, start_response: Any) -> Any:
         return (
             answer_submission(environ, answer, start_response)
             if _is_outermost()
@@ -94,14 +102,14 @@ def watch_wsgi(application: Any) -> Any:
 def watch_asgi(application: Any) -> Any:
     """Wrap an ASGI application, so that its outermost HTTP request is tracked and can be varied."""
 
-    async def answer(scope: Any, receive: Any, send: Any) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with _track() as request:
             try:
                 await application(scope, receive, send)
             finally:
                 await _end_on_loop(request)
 
-    async def call(scope: Any, receive: Any, send: Any) -> None:
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
         elif _is_outermost():
@@ -125,7 +133,7 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
 def _watch_django(handler: Any) -> Any:
     """Wrap the handler of Django's test client, which returns a response object."""
 
-    def answer(environ: dict[str, Any]) -> Any:
+    def answer(environ: Environ) -> Any:
         with _track() as request:
             try:
                 response = handler(environ)
@@ -135,7 +143,7 @@ def _watch_django(handler: Any) -> Any:
         _end(request)
         return response
 
-    def call(environ: dict[str, Any]) -> Any:
+    def call(environ: Environ) -> Any:
         return (
             answer_submission(environ, lambda sent, begin: answer(sent))
             if _is_outermost()
@@ -148,7 +156,7 @@ def _watch_django(handler: Any) -> Any:
 def _watch_async_django(handler: Any) -> Any:
     """Wrap the handler of Django's asynchronous test client."""
 
-    async def call(scope: dict[str, Any]) -> Any:
+    async def call(scope: Scope) -> Any:
         with _track() as request:
             response = await handler(scope)
         await _end_on_loop(request)
@@ -169,10 +177,10 @@ class _Hook:
             is_watched = any(each is instance or each is ALL for each in self.watched)
             return wrap(bound) if is_watched else bound
 
-        def call(instance: Any, *arguments: Any, **options: Any) -> Any:
+        def call(instance: Any, *arguments: object, **options: object) -> Any:
             return choose(instance)(*arguments, **options)
 
-        async def await_call(instance: Any, *arguments: Any, **options: Any) -> Any:
+        async def await_call(instance: Any, *arguments: object, **options: object) -> Any:
             return await choose(instance)(*arguments, **options)
 
         hook = await_call if iscoroutinefunction(original) else call  # test clients tell ASGI from WSGI by it
