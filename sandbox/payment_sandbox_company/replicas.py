@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.journal import Journal
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
 from payment_sandbox.storage.rows import Row, RowChanges, RowDatabase

@@ -22,8 +22,8 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.events import Events, shorten
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow, ServerSync, Storage
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import journal_row, read_records

@@ -10,8 +10,8 @@ from payment_sandbox.delivery.outbox import MOVES, DeliveringOutbox, OutboxEntry
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
 from payment_sandbox.orders.webhooks import Delivery, Reply
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.serving.services import REAL_TIME
 from tests.support.projects import made_project
 

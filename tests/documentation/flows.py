@@ -18,8 +18,8 @@ from tests.support.projects import made_registry
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch
-    from payment_sandbox.projects.outbox import Outbox
     from payment_sandbox.projects.project import Project
+    from payment_sandbox.projects.queued_deliveries import Outbox
 
 WEBHOOK_URL: Final = "https://shop.example/webhook"
 CUSTOMER: Final = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com"}

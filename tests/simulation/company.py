@@ -31,8 +31,8 @@ from payment_sandbox.projects.caller import (
 )
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset, Services
+from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of

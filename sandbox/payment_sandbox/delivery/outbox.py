@@ -15,8 +15,8 @@ from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.caller import caller, during_delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import OUTBOX, ranked_lock
-from payment_sandbox.projects.outbox import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 
 # The states of a webhook in the outbox
 # =====================================

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, Protocol
 
 from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookRequest, no_answer_within
 from payment_sandbox.projects.locks import RELAY, ranked_lock
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.effects import OneByOne, Together, WebhookEffect
 

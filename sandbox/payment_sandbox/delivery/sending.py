@@ -24,8 +24,8 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
 from payment_sandbox.projects.journal import truncate_masked
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, Swap, WebhookEffect
 from payment_sandbox.storage.codec import NotStored

@@ -8,8 +8,8 @@ from payment_sandbox.orders.commands import Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 
 ATTEMPT_BYTES: Final = 500 + ATTEMPT_BODY_BYTES
 """The approximate size of a stored attempt: its request, and the body of the reply."""

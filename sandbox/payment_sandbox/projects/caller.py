@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from payment_sandbox.orders.refusals import KeyReused
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import HeldDeliveries, Outbox
+    from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox
 
 SAVED_ANSWERS_MAX: Final = 1000
 SAVED_FOR: Final = timedelta(hours=1)  # sandbox time

@@ -17,7 +17,7 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import STATE, ranked_lock
-from payment_sandbox.projects.outbox import HeldDeliveries, Outbox, QueuedDelivery
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings

@@ -15,8 +15,8 @@ from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
-from payment_sandbox.projects.outbox import Outbox
 from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.queued_deliveries import Outbox
 from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
