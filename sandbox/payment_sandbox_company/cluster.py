@@ -20,8 +20,7 @@ from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, UnstoredEntry
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.listing import ProjectEntry
-from payment_sandbox.projects.project import Project, ProjectReset, Services
+from payment_sandbox.projects.project import Project, ProjectEntry, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue

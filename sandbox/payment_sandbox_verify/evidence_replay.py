@@ -30,7 +30,9 @@ REPLAY_PROJECT: Final = "replay"  # the name of the replay's project
 EXPIRES_AFTER: Final = "P7D"
 MANUAL_ACTION_PATHS: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
 INITIAL_STATE: Final[Evidence] = {
-    **dict.fromkeys(("agenda", "orders", "credentials", "qr_requests", "deliveries", "decisions"), ()),
+    **dict.fromkeys(
+        ("agenda", "orders", "credentials", "qr_requests", "deliveries", "decisions", "unsent"), ()
+    ),
     **dict.fromkeys(("rule_uses", "scenario_faults", "fault_uses", "swapped"), ()),
     "faults": {"faults": [], "webhooks": []},
     "id_counts": {},

@@ -104,6 +104,7 @@ def test_a_search_for_a_sentence_finds_its_section(tools: SandboxTools) -> None:
     """Not every word has to match, and the index of the sections is built once."""
     assert "authorization-and-capture" in tools.search(words="void the rest of a reservation")
     assert search_index() is search_index()
+    assert "mistakes: Do everything once" in tools.search(words="refund twice webhook")
 
 
 def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
@@ -132,7 +133,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("explain_order", {"order_id": "nope"}, "there is no order 'nope'", "make_order(what='new')"),
         ("rehearse", {}, "there is no rehearsal yet", "rehearse(command='pytest tests')"),
         ("rehearse", {"command": "pytest", "folder": "/nowhere"}, "/nowhere", "rehearse(command="),
-        ("search", {"words": "zebra"}, "no title or heading contains most of: 'zebra'", "search(words='webhook retry')"),
+        ("search", {"words": "zebra"}, "no section contains most of: 'zebra'", "search(words='webhook retry')"),
         ("search", {"page": "zebra"}, "there is no page 'zebra'; the pages are: quick-start", "search("),
         ("search", {"page": "agents", "part": 99}, "there is no part 99", "search(page='agents', part=1)"),
         ("snapshot", {"file": "/nowhere/state.json"}, "/nowhere/state.json", "snapshot(file='state.json')"),

@@ -10,6 +10,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
@@ -35,8 +36,8 @@ def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> Non
 
 
 RESETS: dict[str, Callable[[Project, Project], None]] = {
-    "at this server": lambda here, there: here.reset(),
-    "at another server": lambda here, there: there.reset(),
+    "at this server": lambda here, there: here.reset(default_scenario()),
+    "at another server": lambda here, there: there.reset(default_scenario()),
     "by a snapshot": lambda here, there: restore(there, snapshot_of(there) | {"decisions": [], "unsent": []}),
 }
 

@@ -27,8 +27,11 @@ PYTHON_HEAD: Final = f'''"""The calls of the control API, one method for each.
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
+from payment_sandbox.client.errors import ends_at_caller
 from payment_sandbox.client.plain import without_none
 from payment_sandbox.web.answers import records as answers
+
+__tracebackhide__ = ends_at_caller
 
 
 class ControlCommands:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from werkzeug.exceptions import NotFound
 from werkzeug.test import Client, TestResponse
 
-from payment_sandbox.projects.clock import ClockStart, RealTime
+from payment_sandbox.projects.clock import RealTime, Start
 from payment_sandbox.projects.project import Services
 from payment_sandbox.serving.app import SandboxApp, make_app
 from payment_sandbox.web.routes import JSON, described_routes
@@ -156,7 +156,7 @@ class PaidOrder(NamedTuple):
 
 def record_examples() -> Shop:
     """Record examples of all JSON routes."""
-    moment = ClockStart.parse(START_TIME).at
+    moment = Start.parse(START_TIME).at
     assert moment is not None, "the start time must be frozen"
     services = Services(RealTime(lambda: moment, lambda: 0.0))
     registry = made_registry(1, START_TIME, services)

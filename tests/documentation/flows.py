@@ -9,7 +9,7 @@ from payment_sandbox.delivery.outbox import DeliveringOutbox
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
-from payment_sandbox.projects.clock import ClockStart, RealTime
+from payment_sandbox.projects.clock import RealTime, Start
 from payment_sandbox.projects.project import Services
 from payment_sandbox.serving.app import make_app
 from payment_sandbox.ui.pictures import draw_sequence, svg
@@ -63,7 +63,7 @@ class Flow:
     """The participants of a flow: a shop, its customers, and their banks; ``order`` is the newest order."""
 
     def __init__(self, **settings: Any) -> None:
-        start = ClockStart.parse(START_TIME).at
+        start = Start.parse(START_TIME).at
         assert start is not None, "the start time must be frozen"
         ticks = count()
         real = RealTime(lambda: start + timedelta(milliseconds=next(ticks)), lambda: 0.0)

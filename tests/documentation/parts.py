@@ -147,6 +147,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "scenario": references.scenario_tables,
     "outcomes": references.outcomes_table,
     "effects": references.effects_table,
+    "profiles": references.profiles_table,
     "http-clients": references.http_clients_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,

@@ -25,6 +25,7 @@ from payment_sandbox.forms.fields import (
     Birthdate,
     DateTime,
     Flag,
+    Label,
     Number,
     PeriodText,
     WebUrl,
@@ -47,6 +48,7 @@ SAMPLES: dict[type, st.SearchStrategy[Any]] = {
     WebUrl: st.sampled_from(["https://shop.example/a?b=c", "http://localhost:1"]),
     AnyValue: st.one_of(st.integers(), st.text(max_size=3), st.none(), st.lists(st.booleans())),
     Text: st.one_of(st.sampled_from(["NL", "4242424242424242", "12/30"]), st.text(max_size=3)),
+    Label: st.text(max_size=3),
     Whole: st.integers(1, 2000),
     Cents: st.integers(1, 2000),
     Flag: st.booleans(),
@@ -74,7 +76,7 @@ def field_values(field: Any, *, is_wild: bool) -> st.SearchStrategy[Any]:
     elif isinstance(field, Anything) and isinstance(field.value_field, FormPart):
         names = st.sampled_from(["ORD-03", "ValidationError", "NotFound"])
         valid = st.dictionaries(names, field_values(field.value_field, is_wild=is_wild), max_size=2)
-    elif isinstance(field, Text) and field.validators:
+    elif isinstance(field, Text) and "pattern" in field.metadata:
         valid = st.from_regex(field.metadata["pattern"], fullmatch=True).filter(lambda text: len(text) < 30)
     else:
         valid = SAMPLES[type(field)]

@@ -29,12 +29,12 @@ def test_it_has_what_agents_look_for(skill: str) -> None:
     assert all(line.startswith(("- Never ", "  ")) for line in never.strip().splitlines())
 
 
-def test_its_links_lead_to_pages_of_a_running_sandbox(skill: str) -> None:
-    """Each link leads to a page in Markdown."""
-    links = re.findall(r"\]\((\S+?)(?:#[a-z-]+)?\)", skill)
-    assert links
-    pages = {f"http://127.0.0.1:8080/docs/{name}.md" for name in PAGE_NAMES}
-    assert set(links) <= pages
+def test_it_names_pages_and_no_address(skill: str) -> None:
+    """It names pages of the documentation, and no address at which another server may listen."""
+    assert "127.0.0.1" not in skill
+    pages = re.findall(r"\(page `([a-z-]+)` of the documentation\)", skill)
+    assert pages
+    assert set(pages) <= set(PAGE_NAMES)
 
 
 @pytest.mark.prove

@@ -10,12 +10,19 @@ from tests.support.driver import LINES, LINES_TOTAL, Sandbox, card, violations
 
 @pytest.mark.rule("SET-31", "LINE-08", "A17")
 def test_lines_that_do_not_add_up_are_accepted_with_a_warning(sandbox: Sandbox) -> None:
-    """The header names both sums; lines that add up to the amount give no warning."""
+    """The header of a new or changed order names both sums; lines that add up give no warning."""
     for amount in (1999, 2001):
         odd = sandbox.create(amount=amount, order_lines=LINES)
         assert odd.status_code == 201
         warning = f"order_lines add up to 2000 cents and amount is {amount}"
         assert odd.headers["Sandbox-Warnings"] == warning
+        path = f"/v1/orders/{sandbox.place(amount=2000, order_lines=LINES)['id']}/"
+        for change in ({"amount": amount}, {"amount": amount, "order_lines": LINES}):
+            assert sandbox.put(path, change).headers["Sandbox-Warnings"] == warning
+        assert "Sandbox-Warnings" not in sandbox.put(path, {"description": "x"}).headers
+        lines_of_one = sandbox.put(path, {"order_lines": LINES[:1]}).headers["Sandbox-Warnings"]
+        assert lines_of_one.endswith(f"amount is {amount}")
+        assert "Sandbox-Warnings" not in sandbox.put(path, {"amount": 2000, "order_lines": LINES}).headers
     assert "Sandbox-Warnings" not in sandbox.create(amount=2000, order_lines=LINES).headers
 
 

@@ -371,3 +371,31 @@ def test_reading_every_ten_minutes_is_what_the_service_advises(
         told.read(order)
         told.advance(period)
     assert ("without a change in between" in told.get("/control/review/").text) == is_found
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body", "advice"),
+    [
+        ("/webhook", 308, b"", "write webhook_url with the final slash"),
+        ("/webhook/", 307, b"", "write webhook_url without the final slash"),
+        ("/webhook", 301, b"", "write webhook_url with the final slash"),
+        ("/webhook", 302, b"", "is this your return page?"),
+        ("/webhook", 500, b"<title>RuntimeError\n at /webhook</title>", "with the final slash"),
+        ("/webhook", 500, b"... and you have APPEND_SLASH set.", "with the final slash"),
+        ("/webhook/", 500, b"<title>RuntimeError", "log"),
+        ("/webhook", 403, b"<p>CSRF verification failed.", "exempt the route"),
+        ("/webhook", 419, b"Page Expired", "exempt the route"),
+        ("/webhook", 422, b"", "exempt the route"),
+        ("/webhook", 403, b"no", "check the path"),
+    ],
+)
+def test_the_review_names_what_a_framework_did_to_a_webhook(
+    told: Sandbox, shop: Shop, path: str, status: int, body: bytes, advice: str
+) -> None:
+    """The other slash and a protected route have causes and remedies of their own."""
+    shop.says, shop.answer = body, lambda received: status
+    order = told.place(by("wallet-web"), webhook_url=shop.url.rstrip("/").removesuffix("/webhook") + path)
+    told.acted(order, "customer visit")
+    told.settle()
+    (found,) = (item for item in told.get("/control/review/").json()["items"] if item["rule"] == "HOOK-09")
+    assert advice in found["advice"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from payment_sandbox.operations.advance import advance
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.projects.clock import ClockStart
+from payment_sandbox.projects.clock import Start
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
@@ -26,7 +26,7 @@ class StoppingStorage(MemoryStorage):
 
 def test_a_stop_that_comes_before_the_first_event_is_not_lost() -> None:
     """The advance stops before its first event."""
-    identity = Identity("p", "m", "key", ClockStart("frozen", NOON))
+    identity = Identity("p", "m", "key", Start("frozen", NOON))
     project = Project(identity, Settings(), Services(REAL_TIME), StoppingStorage())
     project.begin()
     create_order(project, {"currency": "EUR", "amount": 1295, "client": {"user_agent": "shop"}})

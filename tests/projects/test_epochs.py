@@ -10,6 +10,7 @@ from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.move_clock import advance_clock, catch_up
 from payment_sandbox.orders.statuses import Trigger
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.locks import EVENTS, STATE, LockOrderBroken, RankedLock
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.scenarios.loader import load_scenario
@@ -31,7 +32,7 @@ def test_an_edit_of_an_old_epoch_changes_nothing(project: Project) -> None:
     """An edit of an old epoch raises ProjectReset, and changes neither epoch."""
     order = create_order(project, ORDER)
     old = project.epoch
-    project.reset()
+    project.reset(default_scenario())
     with pytest.raises(ProjectReset), project.edit(old) as edit:
         edit.move_order(edit.order(order.id), Trigger.VISIT)
     assert old.find_order(order.id).status == "new"
@@ -104,5 +105,5 @@ def test_a_reset_unfreezes_its_orders() -> None:
     for _ in range(ORDERS_PER_FREEZE):
         create_order(project, ORDER)
     assert gc.get_freeze_count() > 0
-    project.reset()
+    project.reset(default_scenario())
     assert gc.get_freeze_count() == 0

@@ -181,7 +181,7 @@ def test_shrinking_changes_are_never_refused(small_server: Server) -> None:
     """In a full project, faults and scenario can be deleted and an earlier state restored."""
     sandbox = Sandbox(small_server)
     state = sandbox.get("/control/state/").json()
-    sandbox.put("/control/faults/", {"faults": [{"when": {"path": "/x/"}, "then": {"status": 503}}] * 20})
+    sandbox.put("/control/faults/", {"faults": [{"when": {"path": "/x/"}, "then": {"status": 503}}] * 60})
     fill(sandbox)
     assert sandbox.delete("/control/faults/").status_code == 200
     assert sandbox.create(card()).status_code == 201

@@ -29,6 +29,7 @@ from payment_sandbox.projects.caller import (
     as_caller,
     as_waiting_thread,
 )
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project, ProjectReset, Services
@@ -383,7 +384,7 @@ class ResettingCompany(Company):
             self.call(number, f"{name} pay", lambda project, name=name: _pay(project, name))  # type: ignore[misc]
             self.world.wait(PAUSE_SECONDS)  # the journal is still to be written
             if number == turn:
-                self.call(number, f"reset {number}", Project.reset)
+                self.call(number, f"reset {number}", lambda project: project.reset(default_scenario()))
             elif (number + 1) % SERVERS == turn:
                 self.call(number, f"restore {number}", _restore)
             self.run_background_work(number)

@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from payment_sandbox.operations.move_clock import advance_clock
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.quotas import Meter, Quotas, Usage
 from payment_sandbox.projects.registry import Registry
@@ -15,7 +16,7 @@ from payment_sandbox.storage.rows import read_identity, resume_project
 from tests.storage.conftest import Backend, golden_project
 from tests.support.state_files import snapshot_of
 
-RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries")
+RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries", "answers")
 
 
 class CountingServices(Services):
@@ -79,7 +80,7 @@ def test_everything_is_counted(services: CountingServices, registry: Registry, p
     expect_counted(services, project)
     other, _ = registry.create({"seed": 6})
     expect_counted(services, project, other)
-    project.reset()
+    project.reset(default_scenario())
     expect_counted(services, project, other)
     registry.delete(project)
     expect_counted(services, other)

@@ -76,9 +76,21 @@ def expect_stored(backend: Backend, *projects: Project) -> None:
 
 def test_a_reset_is_one_step(backend: Backend, project: Project) -> None:
     """A reset removes all records."""
-    project.reset()
+    project.reset(default_scenario())
     assert not any(state(project)[kind] for kind in KINDS)
     expect_stored(backend, project)
+
+
+def test_a_reset_goes_back_to_the_start(backend: Backend, registry: Registry) -> None:
+    """Every store keeps what a project was started with."""
+    project, _ = registry.create({"name": "start", "scenario": {"name": "own", "settings": {"mode": "live"}}})
+    expected = project.epoch.state.chosen
+    project.activate(default_scenario())
+    project.change_settings({"name": "changed"})
+    for stored in backend.stored():
+        assert read_identity(stored.identity) == project.identity
+    registry.reset(project)
+    assert project.epoch.state.chosen == expected
 
 
 CHANGES: dict[str, Callable[[Project], object]] = {
@@ -190,7 +202,7 @@ def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     explanation = resumed.epoch.journal.explanation("t-6")
     assert [explanation, journal.explanation("t-6")] == [{"scenario": "default", "rule": 3}] * 2
     assert "4111 1111" not in str(stored_journal(project))
-    project.reset()
+    project.reset(default_scenario())
     assert not stored_journal(project)
 
 

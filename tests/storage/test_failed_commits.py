@@ -21,6 +21,7 @@ RULES = {
     "faults": [{"when": {"method": "POST", "nth": 99}, "then": {"status": 503}}],
 }
 LONG = "x" * 9000
+ALIASES = {f"button-{number}": "credit-card" for number in range(300)}
 
 WRITES: dict[str, Callable[[Sandbox, dict[str, Any]], requests.Response]] = {
     "create": lambda sandbox, order: sandbox.create(card(), description=LONG),
@@ -28,11 +29,14 @@ WRITES: dict[str, Callable[[Sandbox, dict[str, Any]], requests.Response]] = {
     "update": lambda sandbox, order: sandbox.put(f"/v1/orders/{order['id']}/", {"description": LONG}),
     "choose": lambda sandbox, order: sandbox.act(order, "customer choose", payment_method="credit-card"),
     "bank QR": lambda sandbox, order: sandbox.post("/v1/bankqr/", {"amount": 5, "description": LONG}),
-    "scenario": lambda sandbox, order: sandbox.put("/control/scenario/", {"name": "x", "description": LONG}),
+    "scenario": lambda sandbox, order: sandbox.put(
+        "/control/scenario/",
+        {"name": "x", "faults": [{"when": {"path": "/" + LONG}, "then": {"status": 503}}]},
+    ),
     "faults": lambda sandbox, order: sandbox.put(
         "/control/faults/", {"faults": [{"when": {"path": "/" + LONG}, "then": {"status": 503}}]}
     ),
-    "settings": lambda sandbox, order: sandbox.patch("/control/project/", {"name": LONG}),
+    "settings": lambda sandbox, order: sandbox.patch("/control/project/", {"aliases": ALIASES}),
     "pay": lambda sandbox, order: sandbox.act(order, "customer pay"),
     "scan": lambda sandbox, order: sandbox.post(
         f"/control/bankqr/{sandbox.get('/control/bankqr/').json()['items'][0]['id']}/scan/"
@@ -91,7 +95,7 @@ def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
         assert isinstance(server.state, StateFile)
         before = len(server.registry.all())
         with full(server.state):
-            refused = requests.post(f"{server.url}/control/projects/", json={"name": LONG})
+            refused = requests.post(f"{server.url}/control/projects/", json={"aliases": ALIASES})
         assert refused.status_code == 507
         assert len(server.registry.all()) == before
         Sandbox(server).place(by("bank-transfer"))

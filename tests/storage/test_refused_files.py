@@ -87,7 +87,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "a database of another program": (write_other_database, "not a state file"),
     "a later format": (
         write_changed("PRAGMA user_version = 7"),
-        "its format is 7, but this server reads only up to 3",
+        "its format is 7, but this server reads only up to 4",
     ),
     "a truncated file": (truncate_file, "is damaged"),
     "an overwritten page": (overwrite_page, "is damaged"),

@@ -6,7 +6,7 @@ from typing import Any
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.caller import Caller, SavedAnswer, TrackedRequest, as_caller
-from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
+from payment_sandbox.projects.clock import RUNNING, RealTime, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
@@ -20,7 +20,7 @@ from payment_sandbox.storage.sqlite import StateFile, restore_registry
 
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
     """Create a project with a frozen clock; without services, no webhooks are delivered."""
-    identity = Identity("p", "m", "key", ClockStart("frozen", at))
+    identity = Identity("p", "m", "key", Start("frozen", at))
     project = Project(identity, Settings(**settings), services or Services(REAL_TIME), MemoryStorage())
     project.begin()
     return project

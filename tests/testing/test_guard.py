@@ -1,9 +1,11 @@
 """An intercepted address is never reached, whichever client is used and however it is patched."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,18 +25,26 @@ from payment_sandbox.testing.clients.guard import AddressIntercepted, canonical_
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER
 from tests.support.shop import Shop
+from tests.support.suites import passed, suite
 
 KEY = "live-key"
 
 
+@pytest.fixture(scope="session")
+def providers() -> Iterator[ExitStack]:
+    """Keep the providers' ports busy: no other server may get one, because they stay guarded."""
+    with ExitStack() as stack:
+        yield stack
+
+
 @pytest.fixture
-def provider() -> Iterator[Shop]:
-    """A server that plays the provider, and must get no request while its address is intercepted."""
+def provider(providers: ExitStack) -> Shop:
+    """A server that plays the provider, and must get no request once its address is intercepted."""
     server = Shop(keeps_alive=True)
     server.answer, server.says = lambda received: 418, b""
     server.url = server.url.replace("127.0.0.1", "localhost").removesuffix("/webhook")
-    yield server
-    server.close()
+    providers.callback(server.close)
+    return server
 
 
 def post_by_httpx(url: str) -> int:
@@ -123,7 +133,18 @@ def test_nothing_reaches_an_intercepted_address(
     assert "need payment_sandbox.base_url" in message
     assert message in payment_sandbox.timeline()
     payment_sandbox.close()
-    reach(provider.url)
+    refused_afterwards(provider, lambda: reach(provider.url))
+    assert message not in refused_afterwards(provider, lambda: post_by_requests(provider.url))
+
+
+def refused_afterwards(provider: Shop, call: Callable[[], object]) -> str:
+    """Check that a call is refused after the interception, and names the test; return the message."""
+    before = len(provider.received)
+    with pytest.raises(AddressIntercepted, match="An intercepted address stays closed") as refused:
+        call()
+    assert len(provider.received) == before
+    assert os.environ["PYTEST_CURRENT_TEST"].removesuffix(" (call)") in str(refused.value)
+    return str(refused.value)
 
 
 def test_a_name_is_not_even_resolved(payment_sandbox: PaymentSandbox) -> None:
@@ -155,7 +176,72 @@ def test_connections_from_before_the_interception(payment_sandbox: PaymentSandbo
         assert session.post(f"{provider.url}/v1/orders/", json=ORDER).status_code == 418
         payment_sandbox.intercept(provider.url, key=KEY)
         assert session.post(f"{provider.url}/v1/orders/", json=ORDER).status_code == 201
+        payment_sandbox.close()
+        refused_afterwards(provider, lambda: session.post(f"{provider.url}/v1/orders/", json=ORDER))
     assert len(provider.received) == 1
+
+
+@pytest.mark.parametrize(
+    "create", [requests.Session, lambda: httpx.Client(trust_env=False), httpcore.ConnectionPool]
+)
+def test_open_connections_after_the_interception(
+    payment_sandbox: PaymentSandbox, provider: Shop, create: Callable[[], Any]
+) -> None:
+    """A connection that was open before the interception takes no call to the provider after it."""
+    with create() as client:
+        client.request("GET", f"{provider.url}/v1/orders/x/")
+        with payment_sandbox.intercept(provider.url):
+            pass
+        refused_afterwards(provider, lambda: client.request("GET", f"{provider.url}/v1/orders/x/"))
+
+
+def test_another_interception_of_the_address(payment_sandbox: PaymentSandbox, provider: Shop) -> None:
+    """A guarded address can be intercepted again, by clients from the first time, too."""
+    with requests.Session() as session:
+        session.auth = (KEY, "")
+        for _ in range(2):
+            with payment_sandbox.intercept(provider.url, key=KEY):
+                assert session.post(f"{provider.url}/v1/orders/", json=ORDER).status_code == 201
+                assert post_by_httpx(provider.url) == 201
+            refused_afterwards(provider, lambda: session.post(f"{provider.url}/v1/orders/", json=ORDER))
+
+
+def test_the_sandbox_itself_is_reached_after_its_interception(payment_sandbox: PaymentSandbox) -> None:
+    """The sandbox's own address is no provider's: it stays reachable over sockets."""
+    for _ in range(2):
+        with payment_sandbox.intercept(payment_sandbox.base_url):
+            pass
+        assert httpx.get(f"{payment_sandbox.base_url}/v1/orders/x/", trust_env=False).status_code == 401
+
+
+OUTLIVING = """
+from threading import Event, Thread
+
+released, ended, problems = Event(), Event(), []
+
+def work():
+    released.wait(60)
+    try:
+        requests.get("http://127.0.0.1:11/v1/orders/x/", auth=("live-key", ""))
+    except RuntimeError as error:
+        problems.append(str(error))
+    ended.set()
+
+def test_that_leaves_a_thread(payment_sandbox):
+    payment_sandbox.intercept("http://127.0.0.1:11", key="live-key")
+    Thread(target=work, daemon=True).start()
+
+def test_later():
+    released.set()
+    assert ended.wait(60)
+    assert "test_shop.py::test_that_leaves_a_thread" in problems[0]
+    assert "localhost:11" in problems[0]
+"""
+
+
+def test_a_thread_that_outlives_its_test(tmp_path: Path) -> None:
+    """A thread that calls the provider after its test gets an error that names this test."""
+    passed(suite(tmp_path, OUTLIVING), 2)
 
 
 def test_open_connections_of_other_clients_are_refused(
@@ -193,6 +279,9 @@ def test_a_proxy_gets_no_request_for_the_address(
     manager = urllib3.ProxyManager(provider.url)
     headers = urllib3.make_headers(basic_auth=f"{KEY}:")
     assert manager.request("GET", f"{url}x/", headers=headers).status == 404
+    payment_sandbox.close()
+    refused_afterwards(provider, lambda: post_by_requests("http://api.provider.example"))
+    refused_afterwards(provider, lambda: manager.request("GET", f"{url}x/"))
     assert len(provider.received) == 0
 
 
@@ -243,7 +332,7 @@ def test_stub_libraries(
     if remedy != RECORDS:
         assert post(provider.url) == 201, "the stubs are gone, and the address is still intercepted"
     payment_sandbox.close()
-    assert post(provider.url) == 418
+    refused_afterwards(provider, lambda: post(provider.url))
 
 
 def test_a_tracer_that_is_installed_during_an_interception(
@@ -261,7 +350,7 @@ def test_a_tracer_that_is_installed_during_an_interception(
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", trace)
     assert post_by_httpx(provider.url) == 201
     payment_sandbox.close()
-    assert post_by_httpx(provider.url) == 418
+    refused_afterwards(provider, lambda: post_by_httpx(provider.url))
     assert len(seen) == 2
 
 

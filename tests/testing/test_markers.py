@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from payment_sandbox.serving.server import Server
 from tests.support.suites import passed, suite
 
@@ -21,6 +23,50 @@ class TestMarked:
 def test_markers_configure_the_project(tmp_path: Path) -> None:
     """A marker of a test adds to the markers of its class, and overrides them."""
     passed(suite(tmp_path, MARKED), 1)
+
+
+RESET = """
+from payment_sandbox.scenarios.effects import Duplicate
+from unittest import TestCase
+from payment_sandbox.testing.unittesting import PaymentSandboxMixin
+
+def went_back(sandbox):
+    before = sandbox.client.active_scenario()
+    sandbox.scenario("webhook-late")
+    sandbox.client.reset()
+    assert sandbox.client.active_scenario() == before
+    return before["name"]
+
+@pytest.mark.payment_scenario("webhook-lost")
+def test_a_name(payment_sandbox):
+    assert went_back(payment_sandbox) == "webhook-lost"
+
+@pytest.mark.payment_scenario("mine.yaml")
+def test_a_file(payment_sandbox):
+    assert went_back(payment_sandbox) == "mine"
+
+@pytest.mark.payment_scenario({"name": "own", "webhooks": [Duplicate(2)]})
+def test_a_document(payment_sandbox):
+    assert went_back(payment_sandbox) == "own"
+
+class TestMixin(PaymentSandboxMixin, TestCase):
+    payment_scenario = "webhook-lost"
+
+    def test_a_class(self):
+        assert went_back(self.payment_sandbox) == "webhook-lost"
+"""
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_a_reset_goes_back_to_the_scenario_of_the_test(
+    tmp_path: Path, server: Server, is_remote: bool
+) -> None:
+    """A reset within a test goes back to the scenario of its marker or class."""
+    (tmp_path / "mine.yaml").write_text("name: mine\nrules: []")
+    if is_remote:
+        passed(suite(tmp_path, RESET, "-k", "not Mixin", SANDBOX_URL=server.url), 3)
+        return
+    passed(suite(tmp_path, RESET), 4)
 
 
 INVALID_MARKERS = {

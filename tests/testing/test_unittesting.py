@@ -199,3 +199,29 @@ def test_the_mixin_must_precede_test_case() -> None:
     """The mixin must precede TestCase."""
     with pytest.raises(TypeError, match="list PaymentSandboxMixin before TestCase"):
         type("TestShop", (TestCase, PaymentSandboxMixin), {})
+
+
+GUARDED = """
+import unittest
+import requests
+from payment_sandbox import PaymentSandboxMixin
+
+URL = "http://127.0.0.1:11/v1/orders/x/"
+
+class TestFirst(PaymentSandboxMixin, unittest.TestCase):
+    payment_intercept = "http://127.0.0.1:11"
+
+    def test_answered(self):
+        self.assertEqual(requests.get(URL).status_code, 401)
+
+class TestLater(unittest.TestCase):
+    def test_refused(self):
+        with self.assertRaisesRegex(RuntimeError, "localhost:11.* replaced in test_shop.TestFirst.test_answered"):
+            requests.get(URL)
+"""
+
+
+def test_an_intercepted_address_stays_closed(tmp_path: Path) -> None:
+    """Without pytest, an address stays closed after its test, and the error names the test."""
+    result = run_suite(tmp_path, GUARDED, "-m", "unittest", "test_shop")
+    assert result.returncode == 0, result.stderr

@@ -30,14 +30,13 @@ from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 REPEATED: Final = {
-    r"api\.(post|put)_order/(description|merchant_order_id|customer|extra|client|order_lines)\b": (
-        "the merchant's own texts are returned as they were sent (A42)"
-    ),
+    r"api\.(post|put)_order/(description|merchant_order_id|customer|extra|client|order_lines|locale"
+    r"|verified_terms_of_service)\b": ("the merchant's own texts are returned as they were sent (A42)"),
     r"api\.post_order/.*\.dynamic_descriptor": "the merchant's own text for the statement of the card (A42)",
     r"api\.post_(capture|void)_\w+/description": "the merchant's own text (A42)",
     r"api\.post_refund/description": "the merchant's own text (A42)",
     r"api\.post_qr/(description|merchant_order_id)": "the merchant's own texts (A42)",
-    r".*\b(webhook_url|return_url|forward_to)": "the sandbox calls the address unmasked; records of calls mask it",
+    r".*\b(webhook_url|return_url|failure_url|forward_to)": "the sandbox calls the address unmasked; records of calls mask it",
 }
 """The fields of bodies that an order, a QR request or the settings repeat, and why."""
 

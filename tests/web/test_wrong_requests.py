@@ -68,7 +68,7 @@ def test_paths_work_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
 @pytest.mark.rule("VER-01", "VER-02", "SET-08")
 @pytest.mark.parametrize(
     "path",
-    ["/orders/", "/v2/orders/", "/V1/orders/", "/v1/", "/v1/order/", "/v1//orders/", "/x/",
+    ["/orders/", "/v2/orders/", "/V1/orders/", "/v1/", "/v1/order/", "/x/",
      "/v1/orders/%00/", "/v1/orders/%ff/", "/v1/orders/%zz/", "/v1/orders/%0d%0aX: y/", "/v1/orders/..%2f..%2fx/",
      "/v1/orders/\x7f/", "/v1/orders/" + "a" * 5000 + "/"],
 )  # fmt: skip

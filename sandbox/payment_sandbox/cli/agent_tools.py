@@ -311,8 +311,8 @@ class SandboxTools:
     def search(self, words: str = "", page: str = "", part: int = 1) -> str:
         """Search the documentation of the API and the sandbox, or read one of its pages.
 
-        words: lists the sections whose titles and headings contain most of the words. page: the name of a
-        page, such as agents, webhooks, mistakes or pytest. part: a part of a long answer.
+        words: lists the sections whose headings, or else texts, contain most of the words. page: the name
+        of a page, such as agents, webhooks, mistakes or pytest. part: a part of a long answer.
         """
         if page:
             if page not in PAGE_NAMES:
@@ -320,13 +320,13 @@ class SandboxTools:
             return select_part(read_source(page), part, f"search(page='{page}', part={{}})")
         if not words.strip():
             raise ValueError("give words or page")
-        results = documentation.search(words)
+        results = documentation.search(words) or documentation.search_text(words)
         lines = [answer.text for answer in documentation.direct_answers(words)]
         lines += [
             f"{section.page}: {section.heading or section.page_title}" for section in results[:RESULTS_MAX]
         ]
         if not lines:
-            raise ValueError(f"no title or heading contains most of: {words!r}")
+            raise ValueError(f"no section contains most of: {words!r}")
         return select_part(
             "\n".join([*lines, "Next: search(page='...') reads a page."]), part, "search(page='...')"
         )

@@ -169,7 +169,7 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     type=file_path,
     is_eager=True,
     callback=lambda context, _, path: _remove_stale_file(context, path),
-    help="A JSON file that exists while the server is ready.",
+    help="A JSON file, written once the server is ready.",
 )
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends, as for a test runner.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)

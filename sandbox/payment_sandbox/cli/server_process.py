@@ -14,7 +14,7 @@ from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, trust_of_option
 from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.projects.clock import ClockStart
+from payment_sandbox.projects.clock import Start
 from payment_sandbox.projects.quotas import MEGABYTE, Quotas
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.settings import Settings, read_settings
@@ -77,13 +77,14 @@ def remove_ready(path: Path | None) -> None:
 
 @contextmanager
 def ready_file(path: Path | None, server: Server) -> Iterator[None]:
-    """Write the ready file, and remove it when the server stops, for whatever reason."""
+    """Write the ready file, and remove it if the server fails."""
     try:
         if path is not None:
             _write_ready(path, server)
         yield
-    finally:
+    except BaseException:
         remove_ready(path)
+        raise
 
 
 def _write_ready(path: Path, server: Server) -> None:
@@ -204,7 +205,7 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
     """Refuse invalid addresses, host names and times."""
     public_url = options["public_url"]
     try:
-        ClockStart.parse(options["clock"])
+        Start.parse(options["clock"])
     except Invalid as invalid:
         fail(f"--{invalid}")
     if public_url is not None and not is_server_url(public_url):

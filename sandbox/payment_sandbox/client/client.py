@@ -166,6 +166,22 @@ def wrap_effects(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, **{key: [_wrap_effect(each) for each in rules] for key, rules in rule_lists.items()}}
 
 
+ScenarioChoice = str | Path | Mapping[str, Any]
+"""A name, a file or a document."""
+
+
+def as_sent(scenario: ScenarioChoice) -> object:
+    """Return a name or a document as the creation of a project takes it.
+
+    Raises:
+        TypeError, ValueError: the document is not JSON.
+    """
+    if not isinstance(scenario, Mapping):
+        return scenario
+    document: object = json.loads(json.dumps(wrap_effects(scenario), default=to_json_value))
+    return document
+
+
 def _wrap_effect(rule: Any) -> Any:
     return {"then": rule} if isinstance(rule, HasDocument) else rule
 
@@ -262,7 +278,7 @@ class SandboxClient(BaseClient):
 
     # Scenarios and actions
 
-    def scenario(self, scenario: str | Path | Mapping[str, Any]) -> answers.Scenario:
+    def scenario(self, scenario: ScenarioChoice) -> answers.Scenario:
         """Switch to a scenario: a name, a file, or a whole document (CTL-19).
 
         A file is a ``Path``, or a string that ends in ``.yaml``, ``.yml`` or ``.json``. A document may

@@ -27,6 +27,7 @@ class SandboxError(Exception):
                 violation["message"],
                 tuple(violation.get("allowed", ())),
                 violation.get("nearest"),
+                file=violation.get("file"),
                 line=violation.get("line"),
                 column=violation.get("column"),
             )

@@ -71,7 +71,7 @@ _VALUES: Final = (
     f"(?!{_NAME})[a-z0-9._-]{{1,100}}",
 )
 _AFTER_NAME: Final = Pattern(
-    rf"[\w-]{{0,100}}(?:\]|%5d)?{_QUOTES}{_SPACES}(?:[\s:=]|%3[ad]){_SPACES}", re.IGNORECASE
+    rf"[\w-]{{0,30}}+(?:\]|%5d)?{_QUOTES}{_SPACES}(?:[\s:=]|%3[ad]){_SPACES}", re.IGNORECASE
 )
 _VALUE: Final = Pattern(rf"({_QUOTES})({'|'.join(_VALUES)})", re.IGNORECASE)
 _ANY_DIGIT: Final = Pattern(r"\d")

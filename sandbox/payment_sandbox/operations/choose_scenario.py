@@ -7,10 +7,9 @@ from payment_sandbox.forms import Form
 from payment_sandbox.loading import lazy
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.scenarios.catalogue import Catalogue, is_name
 from payment_sandbox.scenarios.documents import Document
-from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.scenario_forms import ScenarioForm
 
 if TYPE_CHECKING:
@@ -38,10 +37,8 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
     """
     data = document.data
     with document.add_positions():
-        if isinstance(data, dict) and data.keys() == {"name"}:
-            scenario = catalogue.find(data["name"])
-        else:
-            scenario = load_scenario(data, project.settings.method_names, check_scenario_settings)
+        scenario = catalogue.choose(data, project.settings.method_names)
+        if not is_name(data):
             scenario = scenario._replace(is_inline=not document.has_positions)
         project.activate(scenario)
 

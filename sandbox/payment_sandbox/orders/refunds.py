@@ -1,7 +1,7 @@
 """The refundable remainder of an order, by amount and by line."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.lines import (
@@ -15,6 +15,12 @@ from payment_sandbox.orders.lines import (
 )
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, NothingToRefund, RefundExceedsCaptured, Violation
+
+REFUND_WITHOUT_AMOUNT: Final = (
+    "a refund without amount: the real service did not understand refunds with lines only, and since 2022 "
+    "public plugins send amount, description and lines"
+)
+"""The warning about a refund that the specification allows."""
 
 
 def refundable_cents(order: Order) -> Cents:

@@ -1,7 +1,7 @@
 """The caller behind a change: a client's call, or none for an automatic change.
 
-A thread works for one caller at a time. The caller is the only context variable; all other context is passed
-as arguments.
+A thread works for one caller at a time. The caller is a context variable; other context of a request is
+passed as arguments.
 """
 
 from collections import deque

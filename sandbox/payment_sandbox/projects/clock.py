@@ -1,6 +1,6 @@
 """A project's clock: frozen, or running at a multiple of real time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -19,14 +19,20 @@ class RealTime(NamedTuple):
     monotonic_seconds: Callable[[], float]
 
 
-class ClockStart(NamedTuple):
-    """The initial state of a project's clock, at creation and after each reset."""
+Document = Mapping[str, Any]
+
+
+class Start(NamedTuple):
+    """What a project was started with: its clock, settings and scenario; a reset rebuilds it."""
 
     mode: str
     at: datetime | None = None  # None: real time
+    settings: Document | None = None  # None if an earlier version created the project
+    scenario: Document | None = None  # None: the default scenario
+    is_named: bool = False  # whether the scenario was chosen by name
 
     @classmethod
-    def parse(cls, text: Any) -> "ClockStart":
+    def parse(cls, text: Any) -> "Start":
         """Read ``running``, ``frozen`` or ``frozen@2027-01-01T00:00:00Z``.
 
         Raises:

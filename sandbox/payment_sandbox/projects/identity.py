@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from payment_sandbox.projects.clock import ClockStart
+from payment_sandbox.projects.clock import Start
 
 
 class Identity(NamedTuple):
@@ -11,6 +11,6 @@ class Identity(NamedTuple):
     project_id: str
     merchant_id: str
     key_digest: str
-    start: ClockStart
+    start: Start
     has_fixed_key: bool = False  # whether the user chose the key; such keys may be reused
     origin: str = ""  # random; servers with the same seed have the same ids

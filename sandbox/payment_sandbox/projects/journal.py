@@ -1,4 +1,4 @@
-"""The journal of an epoch, its one log: what the shop, the sandbox and the control API have done.
+"""The journal of an epoch: what the shop, the sandbox and the control API have done.
 
 A record is added once, when it has happened, and never changes. Its id names its kind and its number; most
 records have a time, an order, and the record that caused them. ``Edit.log`` adds what an edit has done,

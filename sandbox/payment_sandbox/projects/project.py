@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.orders.order import Order
@@ -20,7 +20,7 @@ from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.settings import Settings
+from payment_sandbox.projects.settings import Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, ServerSync, Storage
 from payment_sandbox.projects.unmatched import (
@@ -34,6 +34,8 @@ from payment_sandbox.scenarios.model import Scenario
 SETTLE_SECONDS: float = 60.0
 ADDRESS_SETTINGS: Final = ("webhook_url", "forward_to")
 """Settings that are not masked, because a masked URL could not be called."""
+KEPT_SETTINGS: Final = ("seed", "forward_to")
+"""Settings that a reset keeps: a changed seed takes effect with it, and a listener stays connected."""
 
 
 class ProjectReset(Refusal):
@@ -117,14 +119,16 @@ class Project:
         """Use this rehearsal at every step, even after resets."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
-    def begin(self, *, is_due: bool = False) -> None:
+    def begin(self, scenario: Scenario | None = None, *, is_due: bool = False) -> None:
         """Save the first epoch to the storage; ``is_due`` if the server cannot start without the project.
 
         Raises:
             QuotaReached: the server's quota is exhausted, and the project is not due.
-            Invalid: the settings contain a secret, and the project is not due.
+            Invalid: the settings or the scenario contain a secret, and the project is not due.
         """
         with self._state_lock:
+            if scenario is not None:
+                self.epoch.state = self.epoch.state.with_scenario(scenario)
             if not is_due:
                 initial = State.initial(Settings(), self.epoch.state.clock)
                 self._refuse_secrets(initial, self.epoch.state)
@@ -137,14 +141,32 @@ class Project:
         if before.number != epoch.number:  # not the same epoch, read again
             before.journal.close()
 
-    def reset(self) -> None:
-        """Return to the initial state (CTL-09); work in progress is discarded."""
+    def reset(self, scenario: Scenario) -> None:
+        """Return to the initial state, with this scenario (CTL-09); work in progress is discarded.
+
+        Raises:
+            Invalid: the scenario does not fit the settings; nothing changes.
+        """
         with self.locked():
-            epoch = self.create_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
-            note_unmatched(epoch, unmatched_rules(self.epoch))
+            epoch = self.create_epoch(self.epoch.number + 1, self.start_settings())
+            epoch.state = epoch.state.with_scenario(scenario)
+            still_active = (
+                set(scenario_unmatched(self.epoch))
+                if scenario.document == self.epoch.state.scenario.document
+                else ()
+            )
+            note_unmatched(epoch, (each for each in unmatched_rules(self.epoch) if each not in still_active))
             before = self._replace_current(epoch, ChangeSet())
         self.services.on_epoch_end(before)
         self.publish("reset")
+
+    def start_settings(self) -> Settings:
+        """Return the settings after a reset."""
+        current, start = self.epoch.state.base_settings, self.identity.start.settings
+        if start is None:
+            return current
+        kept = {name: getattr(current, name) for name in KEPT_SETTINGS}
+        return read_stored_settings({**start, **kept}, "settings")
 
     def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
         """Switch to a restored epoch; ``change`` holds all records of the epoch.
@@ -334,11 +356,12 @@ class Project:
 
     # Scenario, faults and settings
 
-    def activate(self, scenario: Scenario, *, is_due: bool = False) -> None:
-        """Switch to a scenario; ``is_due`` if the server starts with it."""
-        with self.edit(is_due=is_due) as edit:
+    def activate(self, scenario: Scenario) -> None:
+        """Switch to a scenario."""
+        with self.edit() as edit:
             edit.record_choice("scenario", edit.state.scenario.document)
-            note_unmatched(edit.epoch, scenario_unmatched(edit.epoch))
+            if scenario.document != edit.state.scenario.document:
+                note_unmatched(edit.epoch, scenario_unmatched(edit.epoch))
             edit.state = edit.state.with_scenario(scenario)
             edit.publish("scenario", name=scenario.name)
 
@@ -449,3 +472,29 @@ class Project:
         if head.at <= epoch.now():
             return 0.0
         return epoch.state.clock.real_seconds_until(head.at)
+
+
+class ProjectEntry(NamedTuple):
+    """A project in the list; with a ``problem``, the project cannot be read and shows its initial state."""
+
+    project_id: str
+    merchant_id: str
+    settings: Settings
+    clock: Clock
+    scenario: str
+    orders_created: int = 0
+    problem: str | None = None
+
+
+def list_project(project: Project) -> ProjectEntry:
+    """Return the entry of a project in memory."""
+    epoch = project.epoch
+    clock = epoch.state.clock.set(project.now())
+    return ProjectEntry(
+        project.project_id,
+        project.merchant_id,
+        epoch.state.settings,
+        clock,
+        epoch.state.scenario.name,
+        epoch.orders_created,
+    )

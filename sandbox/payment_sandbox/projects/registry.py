@@ -1,22 +1,24 @@
 """The registry of a server's projects, by API key and by identifier."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
-from payment_sandbox.orders.refusals import Invalid, Refusal
-from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
+from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime, Start
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.listing import ProjectEntry, list_project
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.project import Project, ProjectEntry, Services, list_project
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import Storage
-from payment_sandbox.scenarios.catalogue import Catalogue, with_profile
+from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
+from payment_sandbox.scenarios.loader import load_scenario
+from payment_sandbox.scenarios.model import Scenario
 
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
@@ -91,13 +93,7 @@ class Registry:
             Invalid: lists every invalid setting; nothing is created.
             QuotaReached: the server's quota is exhausted; nothing is created.
         """
-        values = with_profile(data) if isinstance(data, dict) else data
-        clock = values.pop("clock", self._clock) if isinstance(data, dict) else self._clock
-        start, settings = _parse_both(
-            lambda: ClockStart.parse(clock), lambda: read_settings(values, Settings(), "", NEW_PROJECT_FORM)
-        )
-        if start.mode == FROZEN and start.at is None:
-            start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset returns to this time
+        start, settings, scenario = self._read_start(data)
         with self._lock:
             with self.storages.draw_ids(self._ids) as ids:
                 if not isinstance(data, dict) or "seed" not in data:
@@ -108,15 +104,58 @@ class Registry:
             if api_key == FIRST_API_KEY:
                 project_id = FIRST_PROJECT_ID
             origin = format(fresh_seed(), "x")
+            start = start._replace(settings={**settings.newer_settings, **settings.as_mapping()})
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
             project = Project(
                 identity, settings, self.services, self.storages.storage(identity, self.services.real)
             )
             project.masking.api_key = key
-            project.begin(is_due=api_key is not None)  # fixed keys are declared at server start
+            project.begin(scenario, is_due=api_key is not None)  # fixed keys are declared at server start
             self._add(project)
         self.services.wake(project)
         return project, key
+
+    def _read_start(self, data: object) -> tuple[Start, Settings, Scenario | None]:
+        """Read what a new project starts with.
+
+        Raises:
+            Invalid: lists every invalid setting.
+        """
+        values = with_profile(data) if isinstance(data, dict) else data
+        clock, choice = self._clock, None
+        if isinstance(values, dict):
+            clock, choice = values.pop("clock", clock), values.pop("scenario", None)
+        start, settings, scenario = Start(RUNNING), Settings(), None
+        violations: list[Violation] = []
+        with _collecting(violations):
+            start = Start.parse(clock)
+        with _collecting(violations):
+            settings = read_settings(values, settings, "", NEW_PROJECT_FORM)
+        with _collecting(violations, "scenario"):
+            if choice is not None:
+                scenario = self.catalogue.choose(choice, settings.method_names)
+        if violations:
+            raise Invalid(violations)
+        if start.mode == FROZEN and start.at is None:
+            start = start._replace(at=self.services.real.wall_now())  # a reset returns to this time
+        if scenario is not None:
+            start = start._replace(scenario=scenario.document, is_named=is_name(choice))
+        return start, settings, scenario
+
+    def reset(self, project: Project) -> None:
+        """Return a project to what it was started with (CTL-09); a scenario's changed file is read again.
+
+        Raises:
+            Invalid: the file is invalid now; nothing changes.
+        """
+        start = project.identity.start
+        if start.scenario is None:
+            scenario = default_scenario()
+        elif start.is_named and self.catalogue.has(start.scenario["name"]):
+            scenario = self.catalogue.find(start.scenario["name"])
+        else:
+            scenario = load_scenario(start.scenario, project.start_settings().method_names)
+        project.reset(scenario)
 
     def add(self, project: Project) -> None:
         """Add an existing project, such as one from a state file."""
@@ -202,19 +241,13 @@ class Registry:
         self.services.on_opened(project)
 
 
-def _parse_both(
-    read_start: Callable[[], ClockStart], read_rest: Callable[[], Settings]
-) -> tuple[ClockStart, Settings]:
-    violations = []
-    start, settings = ClockStart(RUNNING), Settings()
+@contextmanager
+def _collecting(violations: list[Violation], path: str = "") -> Iterator[None]:
+    """Collect the violations raised inside; those of a scenario get its path, unless they name a file."""
     try:
-        start = read_start()
+        yield
     except Invalid as invalid:
-        violations += invalid.violations
-    try:
-        settings = read_rest()
-    except Invalid as invalid:
-        violations += invalid.violations
-    if violations:
-        raise Invalid(violations)
-    return start, settings
+        violations += [
+            one._replace(path=".".join(filter(None, (path, one.path)))) if one.file is None else one
+            for one in invalid.violations
+        ]

@@ -22,7 +22,7 @@ from payment_sandbox.forms import (
     checks,
     read,
 )
-from payment_sandbox.forms.fields import Anything, Label, Number
+from payment_sandbox.forms.fields import Anything, AnyValue, Label, Number
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.methods.common import ISSUERS, Issuer
@@ -197,10 +197,11 @@ class SettingsForm(Form):
 
 
 class NewProjectForm(SettingsForm):
-    """The settings of a new project, and its initial clock."""
+    """The settings of a new project, and its initial clock and scenario."""
 
     profile = Choice(PROFILES, about="The settings for plugins of a shop system, which others override.")
     clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
+    scenario = AnyValue("The initial scenario: a name, or a whole scenario.")
 
 
 REFERENCE_DATE: Final = datetime(2000, 1, 1, tzinfo=UTC)  # a reference date for adding a period

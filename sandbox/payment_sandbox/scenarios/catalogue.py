@@ -127,6 +127,11 @@ def read_text(path: Path) -> str:
     raise Invalid([Violation("", f"cannot be read: {reason}", file=str(path))])
 
 
+def is_name(choice: object) -> bool:
+    """Whether a choice of a scenario is a name, or a document with nothing but a name."""
+    return isinstance(choice, str) or (isinstance(choice, dict) and choice.keys() == {"name"})
+
+
 class Catalogue:
     """Scenarios by name; a user's scenario takes precedence over a ready-made scenario of the same name."""
 
@@ -141,6 +146,8 @@ class Catalogue:
         self._default = default
         self._methods = methods
         self._check_settings = check_settings
+        self._folders = folders
+        self._texts: dict[Path, tuple[str, Scenario]] = {}  # the files read again
         self._user_scenarios: dict[str, Scenario] = {}
         for folder in folders:
             self._user_scenarios |= load_folder(folder, methods, check_settings)
@@ -155,11 +162,13 @@ class Catalogue:
         return {self._default.name: self._default, **self._ready_scenarios, **self._user_scenarios}
 
     def find(self, name: object) -> Scenario:
-        """Return the scenario with this name.
+        """Return the scenario with this name; a changed or new file with this name is read first.
 
         Raises:
-            Invalid: the scenario is unknown; lists the available names.
+            Invalid: the scenario is unknown, with the available names; or its file is invalid, with line and
+            column.
         """
+        self._read_again(name)
         known = self.scenarios
         scenario = known.get(name) if isinstance(name, str) else None
         if scenario is None:
@@ -167,3 +176,29 @@ class Catalogue:
             message = f"{name!r} is not a known scenario{did_you_mean(nearest)}"
             raise Invalid([Violation("name", message, list(known), nearest)])
         return scenario
+
+    def choose(self, choice: object, methods: Sequence[str]) -> Scenario:
+        """Return the scenario of a name or a document; ``methods`` are the method names of its project.
+
+        Raises:
+            Invalid: lists all violations.
+        """
+        if is_name(choice):
+            return self.find(choice["name"] if isinstance(choice, dict) else choice)
+        return load_scenario(choice, methods, self._check_settings)
+
+    def has(self, name: str) -> bool:
+        """Whether a scenario, or a file that may be invalid, has this name."""
+        return name in self.scenarios or bool(self._files_of(name))
+
+    def _files_of(self, name: object) -> list[Path]:
+        folders = [folder for folder in self._folders if folder.is_dir()]  # a test may hide them
+        return [path for folder in folders for path in scenario_files(folder) if path.stem == name]
+
+    def _read_again(self, name: object) -> None:
+        for path in self._files_of(name):
+            text = read_text(path)
+            if path not in self._texts or self._texts[path][0] != text:
+                self._texts[path] = text, load_text(text, self._methods, self._check_settings, str(path))
+            scenario = self._texts[path][1]
+            self._user_scenarios = {**self._user_scenarios, scenario.name: scenario}

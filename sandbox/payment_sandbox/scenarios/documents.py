@@ -70,8 +70,11 @@ class Document:
         return children
 
     def with_positions(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
-        """Return the violations with file, line and column, sorted by their position in the text."""
-        positioned = [one._replace(file=file, **self.position_of(one.path)._asdict()) for one in violations]
+        """Return the violations with file, line and column, sorted; those of another file keep theirs."""
+        positioned = [
+            one._replace(file=file, **self.position_of(one.path)._asdict()) if one.file is None else one
+            for one in violations
+        ]
         return sorted(positioned, key=lambda one: (one.line or 0, one.column or 0))
 
     @contextmanager

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from contextlib import suppress
+from functools import partial
 from ssl import SSLError
 from threading import Thread
 from typing import TYPE_CHECKING, Final
@@ -134,7 +135,16 @@ class HttpServer:
             task = self._loop.create_task(self._connect(accepted, connection))
             self._places.begin_waiting(connection, task.cancel)
             self._connecting.add(task)
-            task.add_done_callback(self._connecting.discard)
+            task.add_done_callback(partial(self._end_connecting, accepted, connection))
+
+    def _end_connecting(
+        self, accepted: socket.socket, connection: RequestHandler, task: asyncio.Task[None]
+    ) -> None:
+        """Close a connection that lost its place before its task began."""
+        self._connecting.discard(task)
+        if task.cancelled():
+            accepted.close()
+            self._places.give_back(connection)
 
     async def _next_connection(self) -> socket.socket:
         """Accept a connection; unlike that of ``sock_accept``, a cancelled wait loses no connection."""

@@ -10,7 +10,7 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import lazy
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import RUNNING, ClockStart
+from payment_sandbox.projects.clock import RUNNING, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
@@ -172,7 +172,7 @@ def _read_scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scena
     violations: list[Violation] = []
     scenario = None
     try:
-        ClockStart.parse(item.get("clock", RUNNING))
+        Start.parse(item.get("clock", RUNNING))
     except Invalid as invalid:
         violations += invalid.violations
     try:
@@ -226,8 +226,8 @@ def create_projects(
             ignored += _describe_ignored(registry, project)
             continue
         with suppress(AlreadyMade):  # another server that is also starting created it first
-            created, _ = registry.create(project.settings, api_key=project.api_key)
-            created.activate(project.scenario or default_scenario(), is_due=True)
+            chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
+            registry.create({**project.settings, **chosen}, api_key=project.api_key)
     return InitialProjects(registry, ignored)
 
 
@@ -288,7 +288,7 @@ def _differing_settings(project: Project, declared: DeclaredProject) -> Iterator
     before: Mapping[str, Any] = state.base_settings.as_mapping()
     for setting, value in declared.settings.items():
         if setting == "clock":
-            configured, start = ClockStart.parse(value), project.identity.start
+            configured, start = Start.parse(value), project.identity.start
             if configured.mode != start.mode or configured.at not in (None, start.at):
                 yield setting
         elif before[setting] != value:

@@ -13,8 +13,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING, Clock, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.listing import ProjectEntry
-from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.project import Project, ProjectEntry, Services
 from payment_sandbox.projects.settings import Settings, read_settings, read_stored_settings
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters, JournalRow, Storage
 from payment_sandbox.storage.codec import (

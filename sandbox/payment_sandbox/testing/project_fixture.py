@@ -248,7 +248,8 @@ class PaymentSandbox(ShopInProcess):
         provider, without sockets or TLS; the API key in the request selects the project. ``key`` is the
         shop's hard-coded API key, if any, which then selects this project.
 
-        Meanwhile, all other clients fail when they resolve an address or connect to it.
+        All other clients fail when they resolve an address or connect to it, and so do all clients after the
+        interception, until the session ends: a thread that outlives its test reaches no provider.
 
         Raises:
             ValueError: an address is not an HTTP address; then none of the addresses is intercepted.
@@ -257,6 +258,7 @@ class PaymentSandbox(ShopInProcess):
         interceptions = self.server.interceptions
         if not self._intercepted:
             self._rejected_before = interceptions.rejections.count
+        interceptions.check(*provider_urls)
         with ExitStack() as undo:
             for url in provider_urls:
                 route = interceptions.add(url, {key: self.api_key} if key else None)

@@ -6,12 +6,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from payment_sandbox.client.client import SandboxError, ScenarioChoice, as_sent
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.scenarios.catalogue import SCENARIO_SUFFIXES, read_text
+from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 DEFAULT_CLOCK: Final = "frozen"
 REMOTE_PROJECT_LIFETIME: Final = "P1D"
+
+
+def _without_file(scenario: ScenarioChoice) -> object:
+    is_file = isinstance(scenario, Path) or (
+        isinstance(scenario, str) and scenario.endswith(SCENARIO_SUFFIXES)
+    )
+    return parse_yaml(read_text(Path(scenario))).data if is_file else as_sent(scenario)  # type: ignore[arg-type]
 
 
 class PaymentSandboxServer(SandboxAccess):
@@ -37,13 +47,20 @@ class PaymentSandboxServer(SandboxAccess):
         super().__init__(base_url, control_token, scenario_folders=scenario_folders)
         self._settings = dict(settings or {})
 
-    def project(self, settings: Mapping[str, Any] | None = None, **more: Any) -> "PaymentSandbox":
+    def project(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        scenario: ScenarioChoice | None = None,
+        **more: Any,
+    ) -> "PaymentSandbox":
         """Create a project with a frozen clock; ``close`` or leaving its context deletes it.
 
-        The setting ``api_key`` sets the key of the project, for shops with a hard-coded key.
+        The setting ``api_key`` sets the key of the project, for shops with a hard-coded key. A reset returns
+        to the ``scenario``: a name, a file or a document.
 
         Raises:
-            SandboxError: lists every invalid setting.
+            SandboxError: lists every invalid setting, or the mistakes in the scenario.
             ValueError: the key is in use, or the server runs in another process.
         """
         merged = {"clock": DEFAULT_CLOCK, **self._settings, **(settings or {}), **more}
@@ -52,14 +69,29 @@ class PaymentSandboxServer(SandboxAccess):
             merged["clock"] = f"frozen@{merged['clock'].isoformat()}"
         if self.in_process is not None:
             self.retry_listening()
+        if scenario is None:
+            return self._create(merged, own_key)
+        try:
+            project = self._create({**merged, "scenario": _without_file(scenario)}, own_key)
+        except (SandboxError, Invalid, TypeError, ValueError):
+            project = self._create(merged, own_key)
+        try:
+            project.scenario(scenario)  # an invalid scenario is refused here, with its file and line
+        except BaseException:
+            project.close()
+            raise
+        return project
+
+    def _create(self, settings: Mapping[str, object], own_key: str | None) -> "PaymentSandbox":
+        if self.in_process is not None:
             with suppress(Invalid):  # the API call below then refuses the settings, with the usual error
-                project, api_key = self.in_process.registry.create(merged, own_key)
+                project, api_key = self.in_process.registry.create(settings, own_key)
                 return PaymentSandbox(self, api_key, project.project_id)
-        merged = {
+        settings = {
             "expires_after": REMOTE_PROJECT_LIFETIME,
-            **merged,
+            **settings,
         }  # delete abandoned projects, because the test process may be killed
-        created = self.client_for("").call("POST", "/control/projects/", merged)
+        created = self.client_for("").call("POST", "/control/projects/", settings)
         return PaymentSandbox(self, created["api_key"], created["project_id"])
 
     def _take_key(self, settings: dict[str, Any]) -> str | None:

@@ -86,7 +86,10 @@ class PaymentSandboxMixin(Base):
         if self._payment_sandbox is None:
             options = self._marker_options
             settings = options.settings if options is not None else {}
-            project = shared_server().project({**self.payment_settings, **settings})
+            scenario = self.payment_scenario
+            if options is not None and options.scenario is not None:
+                scenario = options.scenario
+            project = shared_server().project({**self.payment_settings, **settings}, scenario=scenario)
             self.addCleanup(self._close_payment_sandbox)
             self._payment_sandbox = project
             self._set_up(project)
@@ -96,15 +99,10 @@ class PaymentSandboxMixin(Base):
         return self._payment_sandbox
 
     def _set_up(self, project: PaymentSandbox) -> None:
-        """Apply the scenario and interceptions from the class and from pytest's markers and options."""
+        """Apply the interceptions from the class and from pytest's markers and options."""
         options = self._marker_options
         if options is not None and options.report is not None:
             project.server.report = options.report
-        scenario = self.payment_scenario
-        if options is not None and options.scenario is not None:
-            scenario = options.scenario
-        if scenario is not None:
-            project.scenario(scenario)
         urls = self.payment_intercept
         project.intercept(*([urls] if isinstance(urls, str) else urls))
         for url, key in options.urls if options is not None else ():

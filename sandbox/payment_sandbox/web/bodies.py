@@ -189,7 +189,7 @@ def depth(data: Any) -> int:
         deepest += 1
         inner: list[Any] = []
         for item in level:
-            children = item.values() if isinstance(item, Mapping) else item
+            children = item.values() if isinstance(item, Mapping) else item if isinstance(item, list) else ()
             inner += [child for child in children if isinstance(child, Mapping | list)]
         level = inner
     return deepest

@@ -68,7 +68,7 @@ class Face:
         assert call.route is not None, "a route must match"
         try:
             if call.route.facts.admit is not None:
-                call.route.facts.admit(call)
+                call.project = call.route.facts.admit(call)
         except Exception as error:
             return self._on_error(call, error)
         return None

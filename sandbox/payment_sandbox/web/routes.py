@@ -7,6 +7,7 @@ from flask import Blueprint, Flask, Response
 from werkzeug.routing import Rule
 
 from payment_sandbox.forms import Form
+from payment_sandbox.projects.project import Project
 
 JSON: Final = "application/json"
 HTML: Final = "text/html"
@@ -40,7 +41,7 @@ class Facts(NamedTuple):
     slow: bool = False
     waits: bool = False
     streams: bool = False
-    admit: Callable[[Any], object] | None = None
+    admit: Callable[[Any], Project] | None = None
 
 
 class RecordList(NamedTuple):

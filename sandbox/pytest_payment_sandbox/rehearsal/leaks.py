@@ -74,7 +74,8 @@ def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProble
 
 
 def _is_leaking(masking: Masking, text: str) -> bool:
-    return masking.mask_text(text) != text
+    """Whether a line holds a secret; in a long text, many numbers would be masked without a look at each."""
+    return any(masking.mask_text(line) != line for line in text.splitlines())
 
 
 def _holds_secret(masking: Masking, trace: str | Path) -> bool:

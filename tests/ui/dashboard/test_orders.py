@@ -125,7 +125,7 @@ def test_every_button_does_what_it_says(live: Sandbox, action: str, make: Make, 
     assert status in page.text
     entry = live.get("/control/actions/", params={"order_id": order["id"]}).json()["items"][-1]
     assert (f"{entry['actor']} {entry['action']}", entry["via"]) == (action, "control")
-    if action != "customer choose":
+    if action not in ("customer choose", "bank credit"):  # a transfer may arrive again
         assert action not in page.buttons
 
 

@@ -32,6 +32,7 @@ from payment_sandbox.operations.review.money_checks import (
     calls_during,
     charges_during,
     find_blind_repeats,
+    find_client_resends,
     find_concurrent_moves,
     find_moves_per_webhook,
     find_refused_repeats,
@@ -46,7 +47,6 @@ from payment_sandbox.operations.review.payment_checks import (
     lapsed_authorizations,
     series_of,
 )
-from payment_sandbox.operations.review.resent_checks import find_client_resends
 from payment_sandbox.operations.review.setup_checks import (
     count_unsent_changes,
     find_missing_slashes,

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from payment_sandbox.operations.review.evidence import (
+    HINT,
+    MISTAKE,
     Finding,
     ReviewedHistory,
     advise_on_loss,
@@ -21,6 +23,7 @@ from payment_sandbox.operations.review.evidence import (
 )
 from payment_sandbox.operations.review.lessons import CALL_VERBS
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import JournalEntry
 
@@ -208,7 +211,7 @@ def _report_ignored_part(history: ReviewedHistory, entry: JournalEntry, name: st
 
 
 def find_warnings(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find requests accepted with a warning."""
+    """Find requests accepted with a warning; what the specification allows is a hint."""
     for entry in history.requests:
         for warning in entry.warnings:
             yield Finding(
@@ -217,5 +220,6 @@ def find_warnings(history: ReviewedHistory) -> Iterator[Finding]:
                 "Send what the warning asks for: other services of this family may refuse such requests.",
                 entry.order_id,
                 (format_request(entry),),
+                kind=HINT if warning == REFUND_WITHOUT_AMOUNT else MISTAKE,
                 shown_by=(entry.id,),
             )

@@ -1,4 +1,4 @@
-"""Checks on money: moved twice, not returned, or not noticed."""
+"""Checks on money: moved twice, also by an HTTP client alone, not returned, or not noticed."""
 
 import re
 from bisect import bisect_right
@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final, NamedTuple
 
+from payment_sandbox.operations.review.creation_checks import is_creation_request
 from payment_sandbox.operations.review.evidence import (
     Finding,
     ReviewedHistory,
@@ -29,13 +30,16 @@ from payment_sandbox.operations.review.lessons import (
     LOST_RESPONSE,
     REPETITION_RISKS,
     RETURN_MONEY,
+    SENT_AGAIN,
 )
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.http_clients import client_of
 from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.scenarios.variation_catalogue import DOUBLE_PAYMENT
 
 ACCEPTED_STATUSES: Final = (200, 201)
 FAULT_RULE: Final = "CTL-23"
@@ -48,6 +52,7 @@ GRACE_PERIOD: Final = timedelta(seconds=0.3)
 CANDIDATES_MAX: Final = 50
 """The maximum number of webhooks considered as causes of a charge, because charges name no order."""
 NOTICE_PERIOD: Final = timedelta(days=1)
+MISTAKEN_FAILURE: Final = "your shop takes the refusal for a failure of a call that worked"
 PAID_STATUSES: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
 
 
@@ -97,10 +102,10 @@ def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
     A request that the HTTP client may have sent again is not a call of the shop.
     """
     posts = (entry for entry in requests if entry.method == "POST" and entry.resent_of is None)
-    return list(chain.from_iterable(map(money_call, posts)))
+    return list(chain.from_iterable(map(_money_call, posts)))
 
 
-def money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
+def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
     """Yield the movement of money by a request, if any."""
     match = MONEY_PATH.search(entry.path)
     order_id = order_in(entry)
@@ -193,7 +198,7 @@ def _report_move_per_webhook(
     history: ReviewedHistory, pairs: Sequence[tuple[MoneyCall, HandlerRun]]
 ) -> Finding:
     calls = [call for call, _ in pairs]
-    cents, changes = moved_cents(history, calls[0]), len({run.delivery_id for _, run in pairs})
+    cents, changes = _moved_cents(history, calls[0]), len({run.delivery_id for _, run in pairs})
     events = "one status change" if changes == 1 else f"{number_in_words(changes)} status changes"
     return _report_repeated_move(
         pairs[0][1].order_id,
@@ -212,7 +217,7 @@ def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     for call in money_calls(history.requests):
         first = lost.pop(call.kind, None) if call.is_accepted() else None
         if first is not None and not _has_read_between(history.reads[call.order_id], first.entry, call.entry):
-            cents = moved_cents(history, call)
+            cents = _moved_cents(history, call)
             yield _report_repeated_move(
                 call.order_id or call.entry.order_id,
                 [first, call],
@@ -241,7 +246,7 @@ def find_concurrent_moves(history: ReviewedHistory) -> Iterator[Finding]:
             continue
         first = newest.get(call.kind)
         if first is not None and start_of(call.entry) < end_of(first.entry):
-            cents = moved_cents(history, call)
+            cents = _moved_cents(history, call)
             yield _report_repeated_move(
                 call.order_id,
                 [first, call],
@@ -273,7 +278,7 @@ def find_refused_repeats(history: ReviewedHistory) -> Iterator[Finding]:
 def _report_refused_repeat(
     history: ReviewedHistory, first: MoneyCall, repeats: Sequence[MoneyCall]
 ) -> Finding:
-    cents, (verb, past) = moved_cents(history, first), CALL_VERBS[first.verb]
+    cents, (verb, past) = _moved_cents(history, first), CALL_VERBS[first.verb]
     how_many = f"{number_in_words(len(repeats))} were" if len(repeats) > 1 else "the second was"
     return Finding(
         "SET-47",
@@ -315,7 +320,7 @@ def _describe_call(call: MoneyCall, cents: int | None) -> str:
     return f"Your shop {past} {euros(cents)}" if cents is not None else f"Your shop {past}"
 
 
-def moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
+def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
     """Return the amount moved by a call, according to the request or the response."""
     for data in (parse_object(call.body), parse_object(call.entry.response)):
         amount = whole_number(data.get("amount"))
@@ -432,3 +437,54 @@ def _paid_a_day_ago(history: ReviewedHistory) -> list[Order]:
         for order in sorted(history.orders.values(), key=lambda order: order.id)
         if _is_paid(order) and order.id in changed and history.now - changed[order.id] >= NOTICE_PERIOD
     ]
+
+
+def find_client_resends(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find calls that were executed, then sent again by the HTTP client and executed or refused."""
+    by_id = {entry.id: entry for entry in history.requests}
+    for second in history.requests:
+        first = by_id.get(second.resent_of or "")
+        if first is not None and first.fault is not None and first.fault.is_after:
+            yield from _report_resend(history, _first_sent(by_id, first), second)
+
+
+def _first_sent(by_id: dict[str, JournalEntry], entry: JournalEntry) -> JournalEntry:
+    """Return the call that the shop made, of which a client may have sent several copies."""
+    while entry.resent_of in by_id:
+        entry = by_id[entry.resent_of]
+    return entry
+
+
+def _report_resend(history: ReviewedHistory, first: JournalEntry, second: JournalEntry) -> Iterator[Finding]:
+    """Report what the second request did: another order, another movement of money, or a refusal."""
+    if is_creation_request(second):
+        if second.order_id not in (None, first.order_id):
+            created = "created the order again, and now there are two"
+            yield _report_second(first, second, created, history.amount(second.order_id), DOUBLE_PAYMENT)
+        return
+    moved = [*_money_call(first), *_money_call(second)]
+    if len(moved) == len((first, second)) and all(call.is_accepted() for call in moved):
+        cents, past = _moved_cents(history, moved[0]), CALL_VERBS[moved[0].verb][1]
+        words = f"{past} {euros(cents)} again" if cents is not None else f"{past} again"
+        yield _report_second(first, second, words, cents or 0, REPETITION_RISKS[moved[0].verb])
+    elif is_conflict(second):
+        yield _report_second(first, second, "was refused, although the call had worked", 0, MISTAKEN_FAILURE)
+
+
+def _report_second(first: JournalEntry, second: JournalEntry, words: str, cents: int, risk: str) -> Finding:
+    client = client_of(second)
+    name, remedy = (client.name, client.remedy) if client is not None else ("an HTTP client", "")
+    advice = f"If your shop uses {name}: {remedy}. " if remedy else ""
+    return Finding(
+        FAULT_RULE,
+        f"The HTTP client, perhaps {name}, may have sent a request again by itself after its response was "
+        f"lost; your shop's code was not told, and the second request {words}",
+        f"{advice}If your own code sent it again: read the order first.",
+        first.order_id or order_in(first),
+        (format_request(first), format_request(second)),
+        risk=risk,
+        page=SENT_AGAIN.path,
+        amount=cents,
+        shown_by=(second.id,),
+        preceded_by=(first.id,),
+    )

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
+from urllib.parse import urlsplit
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.review.creation_checks import is_creation
@@ -197,7 +198,7 @@ def find_unanswered_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
         yield Finding(
             "HOOK-09",
             _describe_failure(failed),
-            EARLY_WEBHOOK_ADVICE if was_early else _advice_on_failure(first),
+            EARLY_WEBHOOK_ADVICE if was_early else _advice_on_failure(failed[0][0].url, first),
             order_id,
             tuple(format_attempt(attempt) for _, attempt in failed),
             amount=history.amount(order_id),
@@ -283,8 +284,17 @@ def _shorten_error(error: str | None) -> str | None:
     return first if len(first) <= OUTCOME_LENGTH_MAX else f"{first[:OUTCOME_LENGTH_MAX]}..."
 
 
-def _advice_on_failure(attempt: WebhookAttempt) -> str:
+SLASH_REDIRECTS: Final = (301, 307, 308)  # Django; Starlette, FastAPI and Pyramid; Flask and Quart
+APPEND_SLASH: Final = re.compile(r"APPEND_SLASH|<title>\s*RuntimeError")  # Django with DEBUG
+FORGERY: Final = re.compile(r"csrf|xsrf|InvalidAuthenticityToken|Page Expired", re.IGNORECASE)
+FORGERY_STATUSES: Final = (419, 422)  # Laravel, Rails
+
+
+def _advice_on_failure(url: str, attempt: WebhookAttempt) -> str:
     """Return the advice about a webhook without a 2xx response."""
+    cause = _advice_by_framework(url, attempt)
+    if cause is not None:
+        return cause
     status = _status(attempt)
     if status == NO_ANSWER_STATUS:
         error = attempt.reply.error or ""
@@ -295,6 +305,28 @@ def _advice_on_failure(attempt: WebhookAttempt) -> str:
     if status < SERVER_ERROR:
         return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
     return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
+
+
+def _advice_by_framework(url: str, attempt: WebhookAttempt) -> str | None:
+    """Return the advice about an answer that a framework gives before the handler runs."""
+    status, body = _status(attempt), attempt.reply.body
+    path = urlsplit(url).path
+    if status in SLASH_REDIRECTS or (status == SERVER_ERROR and _lacks_slash(path, body)):
+        preposition = "without" if path.endswith("/") else "with"
+        return (
+            f"Your handler never ran, because its route differs in the final slash: write webhook_url "
+            f"{preposition} the final slash. If this is not the cause, compare scheme, host and path."
+        )
+    if CLIENT_ERROR <= status < SERVER_ERROR and (FORGERY.search(body) or status in FORGERY_STATUSES):
+        return (
+            "The protection against forged forms (CSRF) of your framework refused it, and your handler never "
+            "ran: exempt the route of the webhook."
+        )
+    return None
+
+
+def _lacks_slash(path: str, body: str) -> bool:
+    return not path.endswith("/") and APPEND_SLASH.search(body) is not None
 
 
 def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:

@@ -1,11 +1,12 @@
-"""A guard below all HTTP clients: while an address is intercepted, no Python code of the process reaches it.
+"""A guard below all HTTP clients: once an address is intercepted, no Python code of the process reaches it.
 
 An audit hook sees each name that is resolved and each socket that is connected, by whichever client and
-however the client is patched. A hook cannot be removed, so it is installed with the first interception, and
-does nothing while no address is intercepted. Clients that are written in C (pycurl, grpc, uvloop) raise no
-audit events.
+however the client is patched. It is installed with the first interception. An address stays guarded after its
+interception, because a thread may outlive its test. Clients that are written in C (pycurl, grpc, uvloop)
+raise no audit events.
 """
 
+import os
 import socket
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from ipaddress import ip_address
 from threading import Lock
 from types import FrameType
 from typing import Any, Final, NoReturn
+from unittest import TestCase
 
 LOCALHOST: Final = "localhost"
 SERVICE_PORTS: Final = {"http": 80, "https": 443}
@@ -23,6 +25,11 @@ REMEDY: Final = (
     "Nothing was sent. The sandbox answers calls by requests, httpx, urllib3 and urllib; "
     "other clients need payment_sandbox.base_url"
 )
+STAYS_CLOSED: Final = (
+    "An intercepted address stays closed until the session ends: stop what outlives its test, or intercept "
+    "the address in the test that calls it"
+)
+UNNAMED_TEST: Final = "an earlier interception"
 UNNAMED_CLIENT: Final = "asyncio, for example in aiohttp"
 PATCHING_LIBRARIES: Final = {
     "vcr": "vcrpy is recording: exclude the address with ignore_hosts, or the cassette records the sandbox",
@@ -55,19 +62,26 @@ class AddressIntercepted(RuntimeError):
 
 
 class Guard:
-    """The guarded addresses; an address may be guarded several times."""
+    """The addresses that are intercepted, perhaps several times, and those that were."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._is_installed = False
-        self._addresses: Counter[Address] = Counter()
+        self._tests: dict[Address, str] = {}  # each guarded address, with the test that intercepted it last
+        self._interceptions: Counter[Address] = Counter()
         self._reports: list[Callable[[str], None]] = []
 
-    def add(self, host: str, port: int, report: Callable[[str], None]) -> Callable[[], None]:
-        """Guard an address; return a function that ends it. ``report`` gets the message of each attempt."""
+    def add(
+        self, host: str, port: int, report: Callable[[str], None], *, stays: bool = True
+    ) -> Callable[[], None]:
+        """Guard an address; return a function for the end of its interception.
+
+        Then the address stays guarded if it ``stays``. Until then, ``report`` gets each attempt's message.
+        """
         address = (canonical_host(host), port)
         with self._lock:
-            self._addresses[address] += 1
+            self._tests[address] = _test()
+            self._interceptions[address] += 1
             self._reports.append(report)
             if not self._is_installed:
                 self._is_installed = True
@@ -75,14 +89,15 @@ class Guard:
 
         def remove() -> None:
             with self._lock:
-                self._addresses[address] -= 1
-                self._addresses += Counter()  # drops addresses that are guarded no more
+                self._interceptions[address] -= 1
                 self._reports.remove(report)
+                if not stays and not self._interceptions[address]:
+                    del self._tests[address]
 
         return remove
 
     def _check(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._addresses or not event.startswith("socket."):
+        if not event.startswith("socket."):
             return
         address = None
         if event in RESOLVING_EVENTS:
@@ -96,10 +111,19 @@ class Guard:
         """Return the guarded address of a host and a port; a name without a port matches any port."""
         name, number = canonical_host(host), _port_number(port)
         if not is_name or number is not None:
-            return (name, number) if number is not None and (name, number) in self._addresses else None
+            return (name, number) if number is not None and (name, number) in self._tests else None
         if name == LOCALHOST:  # other servers of this machine may be resolved
             return None
-        return next((each for each in list(self._addresses) if each[0] == name), None)
+        return next((each for each in list(self._tests) if each[0] == name), None)
+
+    def check(self, address: Address) -> None:
+        """Refuse an attempt to reach an address if it is guarded.
+
+        Raises:
+            AddressIntercepted: the address is guarded.
+        """
+        if address in self._tests:
+            self.refuse(address)
 
     def refuse(self, address: Address) -> NoReturn:
         """Report and refuse an attempt to reach an address.
@@ -108,8 +132,13 @@ class Guard:
             AddressIntercepted: always.
         """
         host, port = address
-        problem = f"{_client()} tried to reach {host}:{port}, which payment_sandbox.intercept replaces"
-        message = "; ".join([f"{problem}. {REMEDY}", *obstacles()])
+        is_replaced = self._interceptions[address] > 0
+        verb, remedy = ("replaces", REMEDY) if is_replaced else ("replaced", f"{STAYS_CLOSED}. {REMEDY}")
+        test = self._tests.get(address, UNNAMED_TEST)
+        problem = (
+            f"{_client()} tried to reach {host}:{port}, which payment_sandbox.intercept {verb} in {test}"
+        )
+        message = "; ".join([f"{problem}. {remedy}", *obstacles()])
         for report in list(self._reports):
             report(message)
         raise AddressIntercepted(message)
@@ -137,6 +166,18 @@ def canonical_host(host: object) -> str:
 def _port_number(port: object) -> int | None:
     text = port.decode("latin-1") if isinstance(port, bytes) else str(port)
     return int(text) if text.isascii() and text.isdecimal() and int(text) else SERVICE_PORTS.get(text)
+
+
+def _test() -> str:
+    """Return the running test: the one that pytest names, or the innermost method of a ``TestCase``."""
+    named_by_pytest = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not named_by_pytest:
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, TestCase):
+            return owner.id()
+        frame = frame.f_back
+    return named_by_pytest or UNNAMED_TEST
 
 
 def _client() -> str:

@@ -2,7 +2,8 @@
 
 The connections of ``http.client`` (and of urllib3, requests and urllib.request, which are built on it) get a
 socket in memory before each request. The transports of httpx are hooked at ``handle_request``. Whatever goes
-round these methods is refused by the guard (``guard.py``), and never reaches the provider.
+round these methods is refused by the guard (``guard.py``), and never reaches the provider. The hooks stay
+after the last interception, and refuse calls that an open connection or a proxy would take to the provider.
 """
 
 import sys
@@ -247,6 +248,7 @@ class Interceptions:
     def add(self, url: str, keys: Mapping[str, str] | None = None) -> Route:
         """Intercept requests to this address; see ``Route`` for ``keys``.
 
+        The guard refuses the address afterwards, unless it is the server's own.
         A shop that calls the provider over https also opens payment pages over https, so for such an address,
         https requests to the server itself are intercepted, too. If a step fails, nothing is intercepted.
 
@@ -255,7 +257,9 @@ class Interceptions:
         """
         route = Route(self._server, Provider.parse(url), self.rejections, keys)
         origin = route.provider.origin
-        endings = self._endings[route] = [GUARD.add(origin.host, origin.port, self.rejections.add)]
+        stays = origin != Provider.parse(self._server.url).origin
+        guarding = GUARD.add(origin.host, origin.port, self.rejections.add, stays=stays)
+        endings = self._endings[route] = [guarding]
         try:
             endings.append(_ORIGINS.add(route))
             if origin.scheme == HTTPS_SCHEME:
@@ -267,6 +271,16 @@ class Interceptions:
         for obstacle in obstacles():
             self.rejections.add(obstacle)
         return route
+
+    @staticmethod
+    def check(*urls: str) -> None:
+        """Check addresses before any of them is intercepted.
+
+        Raises:
+            ValueError: an address is not an HTTP address.
+        """
+        for url in urls:
+            Provider.parse(url)
 
     def remove(self, route: Route) -> None:
         """End an interception; ending it twice has no effect."""
@@ -290,15 +304,18 @@ class _OriginRoutes:
         self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
     ) -> SandboxResponse:
         """Answer a request through the most specific route, preferring servers that know the key."""
+        routes = list(self.routes)
+        if not routes:  # they ended while the client was sending
+            GUARD.refuse((self.origin.host, self.origin.port))
         route = max(
-            enumerate(self.routes),
+            enumerate(routes),
             key=lambda each: (each[1].match_length(target), each[1].is_known_key(key), each[0]),
         )[1]
         return route.send(method, target, headers, body, key, timeout_seconds)
 
 
 class _Origins:
-    """All intercepted origins; the libraries are hooked while any origin is intercepted."""
+    """All intercepted origins; the libraries are hooked from the first interception on."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -306,13 +323,18 @@ class _Origins:
         self._unhook: list[Callable[[], None]] = []
 
     def add(self, route: Route) -> Callable[[], None]:
-        """Add a route, and hook the libraries for the first one; return a function that removes the route."""
+        """Add a route; return a function that removes it.
+
+        The libraries are hooked again if it is the only route, because others may have undone the hooks.
+        """
         origin = route.provider.origin
         watching: ImportWatcher | None = None
         with self._lock:
-            if not self._unhook:
+            if not self._by_origin:
+                for unhook in self._unhook:
+                    unhook()
                 watching = ImportWatcher((*HTTPX_LIBRARIES, *POOL_METHODS, CASSETTE_MODULE), self._hook)
-                self._unhook.append(watching.stop)
+                self._unhook = [watching.stop]
                 for hook in _methods_to_hook():
                     self._unhook.append(_replace_method(*hook))
             self._by_origin.setdefault(origin, _OriginRoutes(origin)).routes.append(route)
@@ -323,8 +345,6 @@ class _Origins:
     def _hook(self, library: Any) -> None:
         """Hook a library after its import."""
         with self._lock:
-            if not self._unhook:
-                return
             if library.__name__ in POOL_METHODS:
                 for owner, name in POOL_METHODS[library.__name__]:
                     self._unhook.append(_replace_method(getattr(library, owner), name, _pool_hook))
@@ -339,20 +359,26 @@ class _Origins:
             ]
 
     def _remove(self, route: Route) -> None:
-        """Remove a route, and all hooks along with the last route."""
+        """Remove a route."""
         with self._lock:
             at = self._by_origin[route.provider.origin]
             at.routes.remove(route)
             if not at.routes:
                 del self._by_origin[at.origin]
-            if not self._by_origin:
-                for unhook in self._unhook:
-                    unhook()
-                self._unhook = []
 
     def find(self, scheme: str, host: str, port: int | None) -> _OriginRoutes | None:
-        """Return the interceptions of an origin, if any."""
-        return self._by_origin.get(Origin.of(scheme, host, port)) if self._by_origin else None
+        """Return the interceptions of an origin, if any.
+
+        Raises:
+            AddressIntercepted: the address is not intercepted, but guarded.
+        """
+        if scheme not in DEFAULT_PORTS:
+            return None
+        origin = Origin.of(scheme, host, port)
+        at = self._by_origin.get(origin)
+        if at is None:
+            GUARD.check((origin.host, origin.port))
+        return at
 
     def report(self, message: str) -> None:
         """Add a message to the reports of all tests with an interception."""
@@ -445,7 +471,7 @@ def _pool_hook(take: Callable[..., object]) -> Callable[..., object]:
     def replacement(self: object, request: Any, *arguments: object, **options: object) -> object:
         url = request.url
         scheme, host = (part.decode() if isinstance(part, bytes) else part for part in (url.scheme, url.host))
-        at = _ORIGINS.find(scheme, host or "", url.port) if scheme in DEFAULT_PORTS else None
+        at = _ORIGINS.find(scheme, host or "", url.port)
         if at is not None:
             GUARD.refuse((at.origin.host, at.origin.port))
         return take(self, request, *arguments, **options)

@@ -16,8 +16,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.epoch import AgendaItem
-from payment_sandbox.projects.listing import ProjectEntry, list_project
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectEntry, list_project
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.ui.dashboard.notices import (
     NOTICE_PARAMETER,
@@ -162,7 +161,6 @@ def find_project(call: Call) -> Project:
         if is_open(call):
             raise Unknown("there is no such project")
         raise SignInRequired
-    call.project = project
     return project
 
 
@@ -177,6 +175,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     project = find_project(call)
     if call.request.method == "POST":
         _refuse_wrong_form(call, project_id)
+    call.project = project  # from here on, the project's page shows what is refused
     call.real_at = project.services.real.wall_now()
     if catches_up:
         call.catch_up()

@@ -67,6 +67,7 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "reduced_customer": "Responses contain a reduced customer",
         "authorized_status": "Status of an authorized order",
         "refund_status": "Status of a new refund",
+        "refund_mismatch": "Refunds whose lines and amount differ",
         "unknown_fields": "Unknown fields in requests",
         "unknown_locale": "Unknown locale of a customer",
         "numeric_ids": "Numbers as ids of orders and lines",
@@ -133,7 +134,10 @@ def post_snapshot(call: Call, project_id: str) -> Response:
 def post_project_reset(call: Call, project_id: str) -> Response:
     """Reset the project to its initial state."""
     project = enter(call, project_id)
-    project.reset()
+    try:
+        call.site.registry.reset(project)
+    except Invalid as invalid:
+        return _settings_page(call, project, invalid.violations)
     return redirect(url(project, "orders/"))
 
 

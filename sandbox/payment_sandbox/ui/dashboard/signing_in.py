@@ -5,8 +5,7 @@ from typing import Final
 
 from flask import Response
 
-from payment_sandbox.projects.listing import ProjectEntry
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectEntry
 from payment_sandbox.web.call import Call
 
 COOKIE: Final = "sandbox_dashboard"

@@ -1,7 +1,7 @@
 """The documentation pages, which work without a network."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -64,6 +64,30 @@ class Section(NamedTuple):
 def search(words: str) -> list[Section]:
     """Find the sections whose titles and headings contain most of the words, best first."""
     return matching_sections(search_index(), words)
+
+
+def search_text(words: str) -> list[Section]:
+    """Find the sections whose texts contain at least half of the words, best first."""
+    stems = [_stem(word) for word in words.casefold().split() if word not in STOP_WORDS]
+    scored = []
+    for name in PAGE_NAMES:
+        for heading, text in _split_page(read_source(name)):
+            count = sum(stem in text for stem in stems)
+            if count and count * 2 >= len(stems):
+                scored.append((count, Section(name, title(name), "", heading)))
+    return [section for _, section in sorted(scored, key=lambda each: each[0], reverse=True)][:RESULTS_MAX]
+
+
+def _split_page(source: str) -> Iterator[tuple[str, str]]:
+    """Yield each heading of a page with the text below it in lower case; code may contain hash signs."""
+    heading, lines, is_code = "", list[str](), False
+    for line in source.splitlines():
+        is_code ^= line.startswith("```")
+        if line.startswith("#") and not is_code:
+            yield heading, "\n".join(lines).casefold()
+            heading, lines = line.lstrip("# "), []
+        lines.append(line)
+    yield heading, "\n".join(lines).casefold()
 
 
 def matching_sections(sections: Iterable[Section], words: str) -> list[Section]:

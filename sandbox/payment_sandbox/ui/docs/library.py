@@ -93,12 +93,12 @@ description: Integrate a shop with the payment-orders API, and test it against i
 ---
 
 """
-PAGE_LINK: Final = re.compile(r"\]\(([a-z-]+)\.md")
+PAGE_LINK: Final = re.compile(r"\[([^\]]*)\]\(([a-z-]+)\.md[^)]*\)")
 
 
 def skill() -> str:
     """Return the skill for coding agents: steps of an integration with checks, and mistakes to avoid."""
-    return SKILL_HEADER + PAGE_LINK.sub(rf"]({SAMPLE_URL}/docs/\1.md", read_source("agents"))
+    return SKILL_HEADER + PAGE_LINK.sub(r"\1 (page `\2` of the documentation)", read_source("agents"))
 
 
 def summary(name: str) -> str:

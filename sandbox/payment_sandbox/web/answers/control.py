@@ -7,8 +7,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry
-from payment_sandbox.projects.listing import ProjectEntry, list_project
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectEntry, list_project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.error_bodies import RequestRefused

@@ -354,6 +354,7 @@ class StatusReached(TypedDict):
     status: str
     at: Moment
     real_at: Moment
+    before: Annotated[str | None, "The status before, for an order that already had one."]
 
 
 class Failure(TypedDict):

@@ -5,6 +5,7 @@ from typing import Final
 
 from payment_sandbox.forms import NOTHING, Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.auth import refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
@@ -38,7 +39,7 @@ def read_query(call: Call) -> None:
         read(NOTHING, json_body(call, empty_is={}))
 
 
-def admit_snapshot(call: Call) -> None:
+def admit_snapshot(call: Call) -> Project:
     """Find the project of a call with a large body.
 
     Raises:
@@ -46,6 +47,7 @@ def admit_snapshot(call: Call) -> None:
     """
     refuse_cross_site(call)
     require_project(call)
+    return call.project
 
 
 BODY_ERRORS: Final = (400, 401, 413, 415)

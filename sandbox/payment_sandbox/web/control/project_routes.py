@@ -217,10 +217,10 @@ def delete_project(call: Call) -> Response:
     return json_answer({"deleted": call.project.project_id})
 
 
-@route(control, "POST", "/reset/", answers=records.Project)
+@route(control, "POST", "/reset/", answers=records.Project, errors=(400, 401), slow=True)
 def post_reset(call: Call) -> Response:
     """Reset the project to its initial state (CTL-09)."""
-    call.project.reset()
+    call.site.registry.reset(call.project)
     return json_answer(project_record(call.project))
 
 

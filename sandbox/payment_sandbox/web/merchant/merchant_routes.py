@@ -18,6 +18,7 @@ from payment_sandbox.operations.update import update
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.lines import LINES_MAX, LineQuantity
 from payment_sandbox.orders.order import LOCALES, Order
+from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order_tables import (
@@ -50,10 +51,6 @@ from payment_sandbox.web.merchant.reading import (
 )
 from payment_sandbox.web.routes import route
 
-REFUND_WITHOUT_AMOUNT: Final = (
-    "a refund without amount: the real service did not understand refunds with lines only, and since 2022 "
-    "public plugins send amount, description and lines"
-)
 LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
 
 

@@ -22,7 +22,8 @@ NOT_IN_ISO_3166: Final = frozenset("AC CP CQ DG EA EU EZ IC QO TA UN XA XB XK ZZ
 """The regions of the library that ISO 3166-1 does not list as countries."""
 EUROPEAN_CODES: Final = {"EL": "GR"}  # the European Union's own code, beside the library's aliases
 _PHONE: Final = Pattern(r"[+(]?[0-9][0-9 ().\-/]*(?:(?:x|ext\.?) ?[0-9]+)?", re.IGNORECASE)
-_EMAIL: Final = Pattern(r"[^\s@.]+(?:\.[^\s@.]+)*@([^\s@/?#:\[\]]+)")
+_LOCAL_PART: Final = Pattern(r"[^\s@]{1,64}")
+_DOMAIN: Final = Pattern(r"[^\s@/?#:\[\]]{1,255}")
 PHONE_DIGITS: Final = range(4, 16)
 PERCENT: Final = 100  # in units of vat_percentage
 
@@ -36,7 +37,7 @@ def warnings_about(order: Order, changed: Container[str] | None = None) -> Itera
         yield from _about_personal_data(order)
     if changed is None or "order_lines" in changed:
         yield from _about_vat(order)
-    if changed is None:
+    if changed is None or "order_lines" in changed or "amount" in changed:
         yield from _about_total(order)
 
 
@@ -85,8 +86,10 @@ def _countries() -> tuple[frozenset[str], Mapping[str, str]]:
 
 
 def _is_email(text: str) -> bool:
-    parts = _EMAIL.fullmatch(text)
-    return parts is not None and url_problem(f"https://{parts[1]}") is None
+    local, _, domain = text.rpartition("@")
+    if not _LOCAL_PART.fullmatch(local) or not _DOMAIN.fullmatch(domain):
+        return False
+    return all(local.split(".")) and url_problem(f"https://{domain}") is None
 
 
 def _about_personal_data(order: Order) -> Iterator[str]:
