@@ -9,7 +9,6 @@ import pytest
 from payment_sandbox.delivery.outbox import MOVES, DeliveringOutbox, OutboxEntry, SendingState
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
 from payment_sandbox.orders.webhooks import Delivery, Reply
-from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.serving.services import REAL_TIME
@@ -27,8 +26,8 @@ class ManualHost(Services):
         self.has_threads = True
         self.received: list[str] = []
 
-    def create_outbox(self, project: Project, epoch: Epoch) -> Outbox:
-        return DeliveringOutbox(project, epoch, self)
+    def create_outbox(self, project: Project) -> Outbox:
+        return DeliveringOutbox(project, self)
 
     def run(self, work: Callable[[], None]) -> None:
         if not self.has_threads:
@@ -63,11 +62,16 @@ def host() -> ManualHost:
 
 
 @pytest.fixture
-def outbox(host: ManualHost) -> DeliveringOutbox:
-    """The empty outbox of a project."""
-    outbox = made_project(MINUTE, host, webhook_url="http://shop.test/").epoch.outbox
-    assert isinstance(outbox, DeliveringOutbox)
-    return outbox
+def project(host: ManualHost) -> Project:
+    """A project with a webhook URL."""
+    return made_project(MINUTE, host, webhook_url="http://shop.test/")
+
+
+@pytest.fixture
+def outbox(project: Project) -> DeliveringOutbox:
+    """The empty outbox of the project."""
+    assert isinstance(project.epoch.outbox, DeliveringOutbox)
+    return project.epoch.outbox
 
 
 def put(outbox: DeliveringOutbox, *names: str, held: HeldDeliveries | None = None) -> None:

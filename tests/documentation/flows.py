@@ -17,7 +17,6 @@ from tests.documentation.examples import LINES, START_TIME, Shop
 from tests.support.projects import made_registry
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.epoch import Epoch
     from payment_sandbox.projects.project import Project
     from payment_sandbox.projects.queued_deliveries import Outbox
 
@@ -32,9 +31,9 @@ class SimulatedShop(Services):
         super().__init__(real)
         self._read = read_order
 
-    def create_outbox(self, project: "Project", epoch: "Epoch") -> "Outbox":
+    def create_outbox(self, project: "Project") -> "Outbox":
         """Create an outbox whose webhooks the simulated shop answers."""
-        return DeliveringOutbox(project, epoch, self)
+        return DeliveringOutbox(project, self)
 
     def run(self, work: Callable[[], None]) -> None:
         """Deliver on this thread."""

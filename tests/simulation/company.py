@@ -31,7 +31,6 @@ from payment_sandbox.projects.caller import (
 )
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
@@ -61,9 +60,9 @@ class SimulatedServices(Services):
         super().__init__(world.real)
         self._server = server
 
-    def create_outbox(self, project: Project, epoch: Epoch) -> Outbox:
+    def create_outbox(self, project: Project) -> Outbox:
         """Create an outbox whose webhooks the simulated courier delivers."""
-        return DeliveringOutbox(project, epoch, self._server.courier)
+        return DeliveringOutbox(project, self._server.courier)
 
 
 class SimulatedCourier:

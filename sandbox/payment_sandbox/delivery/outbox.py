@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Condition
 from typing import Final
+from weakref import ref
 
 from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.delivery.sending import Host, send
@@ -126,9 +127,10 @@ class AwaitedDeliveries:
 class DeliveringOutbox(Outbox):
     """The webhooks of one epoch to send now, first in, first out."""
 
-    def __init__(self, project: Project, epoch: Epoch, host: Host) -> None:
-        self._project = project
-        self._epoch = epoch
+    def __init__(self, project: Project, host: Host) -> None:
+        self._project_reference = ref(project)  # weak, so that a deleted project is freed at once
+        self._project_id = project.project_id
+        self._events = project.events
         self._host = host
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
         self._pending: dict[OutboxEntry, None] = {}  # oldest first
@@ -138,6 +140,30 @@ class DeliveringOutbox(Outbox):
         self._is_carried = False
         self._was_idle = True
         self.is_closed = False
+
+    @property
+    def _project(self) -> Project:
+        """The project of this outbox.
+
+        Raises:
+            ProjectReset: the project was deleted.
+        """
+        project = self._project_reference()
+        if project is None:
+            raise ProjectReset("the project was deleted in the meantime")
+        return project
+
+    @property
+    def _epoch(self) -> Epoch:
+        """The epoch of this outbox.
+
+        Raises:
+            ProjectReset: the epoch has ended.
+        """
+        epoch = self._project.epoch
+        if epoch.outbox is not self:
+            raise ProjectReset("the project was reset in the meantime")
+        return epoch
 
     def _move(self, entry: OutboxEntry, to: SendingState) -> None:
         """Move an entry; the caller holds the lock."""
@@ -212,7 +238,7 @@ class DeliveringOutbox(Outbox):
                 log.exception(
                     "webhook %s of project %s was not delivered",
                     entry.queued.delivery_id,
-                    self._project.project_id,
+                    self._project_id,
                 )
             is_over = is_enough()
         if is_over:
@@ -269,10 +295,11 @@ class DeliveringOutbox(Outbox):
 
     def send_unsent(self) -> None:
         """Queue the webhooks that no listener took: a listener has connected, or forwarding has ended."""
-        store = self._epoch.store
+        project, epoch = self._project, self._epoch
+        store = epoch.store
         if all(each.state is not DeliveryState.UNSENT for each in store.deliveries()):
             return
-        with self._project.edit(self._epoch, is_due=True) as edit:
+        with project.edit(epoch, is_due=True) as edit:
             for each in store.deliveries():
                 if each.state is DeliveryState.UNSENT:
                     edit.store_delivery(each._replace(state=DeliveryState.PENDING))
@@ -287,7 +314,8 @@ class DeliveringOutbox(Outbox):
         orders: Iterable[str] | None = None,
     ) -> bool:
         """Wait for the answers to these orders' webhooks, which this thread may have to deliver itself."""
-        project, monotonic_seconds = self._project, self._project.services.real.monotonic_seconds
+        project = self._project
+        monotonic_seconds = project.services.real.monotonic_seconds
         until_seconds = monotonic_seconds() + timeout_seconds
 
         def is_late() -> bool:
@@ -361,5 +389,5 @@ class DeliveringOutbox(Outbox):
         self._changed.notify_all()
         is_idle = self.is_idle
         if is_idle and not self._was_idle:
-            self._project.events.publish("idle")
+            self._events.publish("idle")
         self._was_idle = is_idle

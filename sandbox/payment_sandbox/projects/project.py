@@ -56,8 +56,8 @@ class Services:
     def __init__(self, real: RealTime) -> None:
         self.real = real
 
-    def create_outbox(self, project: "Project", epoch: Epoch) -> Outbox:
-        """Create the outbox of an epoch; by default, it delivers nothing."""
+    def create_outbox(self, project: "Project") -> Outbox:
+        """Create the outbox of the next epoch; by default, it delivers nothing."""
         return Outbox()
 
     def wake(self, project: "Project") -> None:
@@ -112,7 +112,7 @@ class Project:
         store.account = self.account
         epoch = Epoch(number, State.initial(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
-        epoch.outbox = self.services.create_outbox(self, epoch)
+        epoch.outbox = self.services.create_outbox(self)
         return epoch
 
     def rehearse(self, rehearsal: Rehearsal) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from io import BufferedReader, RawIOBase
 from threading import Event, Thread, current_thread, get_ident, main_thread
@@ -56,18 +56,26 @@ def post_over_network(
     try:
         if urlsplit(request.url).port == 0:  # requests would drop it
             raise ValueError("nothing can listen on port 0")
-        prepared = requests.Request("POST", request.url, request.headers, data=request.body).prepare()
+        prepared = _prepared(request.url)
         parts, deadline_seconds = urlsplit(prepared.url or ""), monotonic_seconds() + timeout_seconds
         with closing(_connect(parts, trusted, deadline_seconds)) as connected:
             http = HTTPConnection(str(parts.hostname), port_of(parts))
             http.default_port, http.sock = DEFAULT_PORTS[parts.scheme], connected
-            http.request("POST", prepared.path_url, request.body, dict(prepared.headers))
+            http.request("POST", prepared.path_url, request.body, {**prepared.headers, **request.headers})
             with _LimitedResponse(connected, deadline_seconds) as response:
                 return _read_answer(response, on_status)
     except (requests.RequestException, HTTPException, OSError, ValueError) as error:
         sentence = describe_failure(error, request.url)
         advice = TRUST_ADVICE if NOT_TRUSTED in sentence else ""
         raise Undelivered(f"{sentence}{advice}") from error
+
+
+@lru_cache(maxsize=1024)
+def _prepared(url: str) -> "requests.PreparedRequest":
+    """Prepare a request to an address; its headers are the credentials in the address, if any."""
+    prepared = requests.Request("POST", url).prepare()
+    prepared.headers.pop("Content-Length", None)
+    return prepared
 
 
 def _connect(parts: SplitResult, trusted: Trust | None, deadline_seconds: float) -> socket.socket:

@@ -187,9 +187,9 @@ class ServerServices(Services):
         self._orders = count(1)
         self._freeze_memory = freeze_memory
 
-    def create_outbox(self, project: Project, epoch: Epoch) -> Outbox:
+    def create_outbox(self, project: Project) -> Outbox:
         """Create an outbox whose webhooks the courier delivers."""
-        return DeliveringOutbox(project, epoch, self.courier)
+        return DeliveringOutbox(project, self.courier)
 
     def wake(self, project: Project) -> None:
         """Reschedule the project's next check."""
