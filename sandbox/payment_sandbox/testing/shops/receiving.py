@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from signal import SIGINT, getsignal
 from threading import current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -348,7 +349,7 @@ class ShopReceiver:
         self, running: RunningHandler, post: WebhookPost, on_status: Callable[[int], None]
     ) -> ReceiverAnswer:
         try:
-            answer = self._shop.answer(post, on_status, running.timeout_seconds)
+            answer = _interruptible(self._shop.answer)(post, on_status, running.timeout_seconds)
         except TimeLimitExceeded as late:
             problem = no_answer_within(running.timeout_seconds)
             has_cause = late.__cause__ is not None
@@ -409,6 +410,15 @@ class ShopReceiver:
         """Close the event loops of the receiver."""
         unwatch(self.application)
         self._shop.close()
+
+
+def _interruptible(call: Callable[..., ReceiverAnswer]) -> Callable[..., ReceiverAnswer]:
+    """Let Ctrl-C end a call at once; in some runners, it would wait for the end of the test."""
+    signals = sys.modules.get("unittest.signals")
+    if signals is None or current_thread() is not main_thread() or getsignal(SIGINT) is None:
+        return call
+    interruptible: Callable[..., ReceiverAnswer] = signals.removeHandler(call)
+    return interruptible
 
 
 def _is_pytest_outcome(error: BaseException) -> bool:
