@@ -296,6 +296,10 @@ FORGERY: Final = re.compile(
     re.IGNORECASE,
 )
 FORGERY_STATUSES: Final = (419, INVALID_BODY)  # Laravel, Rails
+FORGERY_ADVICE: Final = (
+    "The protection against forged forms (CSRF) of your framework refused it, and your handler never ran: exempt "
+    "the route of the webhook."
+)
 OTHER_ERROR: Final = "If your handler raises RuntimeError itself, check its log."
 
 
@@ -325,17 +329,14 @@ def _advice_by_framework(url: str, attempt: WebhookAttempt) -> str | None:
     if status < CLIENT_ERROR:
         return _advice_on_redirect(url, status, (attempt.reply.warning or "").partition(LEADS_TO)[2])
     if status == SERVER_ERROR and not urlsplit(url).path.endswith("/"):
-        if "APPEND_SLASH" in body:
-            return _slash_advice(url)
-        return f"{_slash_advice(url)} {OTHER_ERROR}" if DJANGO_ERROR.search(body) else None
-    if CLIENT_ERROR <= status < SERVER_ERROR and (FORGERY.search(body) or status in FORGERY_STATUSES):
-        if status == INVALID_BODY and not FORGERY.search(body) and body.startswith("{"):
-            return "Your framework refused the body, which has event, order_id and project_id as text."
-        return (
-            "The protection against forged forms (CSRF) of your framework refused it, and your handler never "
-            "ran: exempt the route of the webhook."
-        )
-    return None
+        is_certain = "APPEND_SLASH" in body
+        return _slash_advice(url, "" if is_certain else OTHER_ERROR) if DJANGO_ERROR.search(body) else None
+    if status >= SERVER_ERROR:
+        return None
+    is_forgery = FORGERY.search(body) is not None
+    if status == INVALID_BODY and body.startswith("{") and not is_forgery:
+        return "Your framework refused the body, which has event, order_id and project_id as text."
+    return FORGERY_ADVICE if is_forgery or status in FORGERY_STATUSES else None
 
 
 def _advice_on_redirect(url: str, status: int, location: str) -> str | None:
@@ -347,15 +348,15 @@ def _advice_on_redirect(url: str, status: int, location: str) -> str | None:
         return None
     if location:
         return f"Your handler never ran: write {location} as webhook_url, if that is its address."
-    return f"{_slash_advice(url)} If this is not the cause, compare scheme, host and path."
+    return _slash_advice(url, "If this is not the cause, compare scheme, host and path.")
 
 
-def _slash_advice(url: str) -> str:
+def _slash_advice(url: str, reservation: str = "") -> str:
     preposition = "without" if urlsplit(url).path.endswith("/") else "with"
     return (
         "Your handler never ran, because its route differs in the final slash: write webhook_url "
-        f"{preposition} the final slash."
-    )
+        f"{preposition} the final slash. {reservation}"
+    ).rstrip()
 
 
 def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
