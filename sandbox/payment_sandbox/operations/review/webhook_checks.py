@@ -297,8 +297,8 @@ FORGERY: Final = re.compile(
 )
 FORGERY_STATUSES: Final = (419, INVALID_BODY)  # Laravel, Rails
 FORGERY_ADVICE: Final = (
-    "The protection against forged forms (CSRF) of your framework refused it, and your handler never ran: exempt "
-    "the route of the webhook."
+    "The protection against forged forms (CSRF) of your framework refused it, and your handler never ran: "
+    "exempt the route of the webhook."
 )
 OTHER_ERROR: Final = "If your handler raises RuntimeError itself, check its log."
 
