@@ -287,9 +287,8 @@ def _shorten_error(error: str | None) -> str | None:
 
 
 SLASH_REDIRECTS: Final = (301, 307, 308)  # Django; Starlette, FastAPI and Pyramid; Flask and Quart
-DJANGO_ERROR: Final = re.compile(
-    r"(?:<title>|^)\s*RuntimeError\s+at /"
-)  # with DEBUG; its cause comes after 4 KiB
+APPEND_SLASH: Final = "APPEND_SLASH"  # Django with DEBUG; in HTML, it comes after 4 KiB
+DJANGO_ERROR: Final = re.compile(rf"(?:<title>|^)\s*RuntimeError\s+at /|{APPEND_SLASH}")
 FORGERY: Final = re.compile(
     r"csrf|xsrf|InvalidAuthenticityToken|change you wanted was rejected|Page Expired"
     r"|<title>403: Forbidden</title>",  # Tornado
@@ -328,11 +327,13 @@ def _advice_by_framework(url: str, attempt: WebhookAttempt) -> str | None:
     status, body = _status(attempt), attempt.reply.body
     if status < CLIENT_ERROR:
         return _advice_on_redirect(url, status, (attempt.reply.warning or "").partition(LEADS_TO)[2])
-    if status == SERVER_ERROR and not urlsplit(url).path.endswith("/"):
-        is_certain = "APPEND_SLASH" in body
-        return _slash_advice(url, "" if is_certain else OTHER_ERROR) if DJANGO_ERROR.search(body) else None
-    if status >= SERVER_ERROR:
-        return None
+    if status < SERVER_ERROR:
+        return _advice_on_refusal(status, body)
+    is_slash = not urlsplit(url).path.endswith("/") and DJANGO_ERROR.search(body)
+    return _slash_advice(url, "" if APPEND_SLASH in body else OTHER_ERROR) if is_slash else None
+
+
+def _advice_on_refusal(status: int, body: str) -> str | None:
     is_forgery = FORGERY.search(body) is not None
     if status == INVALID_BODY and body.startswith("{") and not is_forgery:
         return "Your framework refused the body, which has event, order_id and project_id as text."
