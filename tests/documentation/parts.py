@@ -38,6 +38,7 @@ from tests.documentation.clients import generated_clients
 from tests.documentation.commands import commands_reference
 from tests.documentation.examples import recorded_examples
 from tests.documentation.flows import FLOWS, draw_flow
+from tests.documentation.frameworks import frameworks_table
 from tests.documentation.tables import table
 
 WEB: Final = Path(payment_sandbox.web.__file__).parent
@@ -149,6 +150,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects_table,
     "profiles": references.profiles_table,
     "http-clients": references.http_clients_table,
+    "frameworks": frameworks_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,
     "offers": references.offers_table,

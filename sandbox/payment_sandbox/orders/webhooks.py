@@ -22,6 +22,7 @@ LISTEN: Final = "Make the shop listen at"
 """The beginning of advice to which the helpers for tests add a call of their own language."""
 NO_ANSWER: Final = "no answer within"
 THEN_FAILED: Final = ", then failed: "
+LEADS_TO: Final = "this one leads to "
 """In the warning about a failure after the response: ``answered 200, then failed: KeyError: 'sku'``."""
 NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 

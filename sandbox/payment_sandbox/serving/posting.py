@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from payment_sandbox.loading import lazy
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
+    LEADS_TO,
     THEN_FAILED,
     ReceiverAnswer,
     Reply,
@@ -226,7 +227,7 @@ class Posting:
         if answer.failure is not None:
             self._warning = f"answered {self._status}{THEN_FAILED}{answer.failure}"
         elif self._warning is not None and answer.location:
-            self._warning = f"{self._warning}: this one leads to {answer.location}"
+            self._warning = f"{self._warning}: {LEADS_TO}{answer.location}"
         body = answer.body.decode(errors="replace")
         self._answer.set_result(self._create_reply(body, traceback=answer.traceback))
 

@@ -67,8 +67,7 @@ POLLING_RULE: Final = "HOOK-02"
 UNRELATED_RULES: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
-"""Review rules that do not depend on the variation, or that no shop can follow, because the service does not
-report how much a customer has transferred."""
+"""Review rules that do not depend on the variation, or that few shops follow: small surpluses."""
 
 Advance = Callable[[datetime], Any]
 """Advances the project's clock to a time, running due webhooks and jobs."""

@@ -69,6 +69,7 @@ from pytest_payment_sandbox.rehearsal.scenes import (
     authorization_expiries,
     deliver_webhooks,
     earlier_open_orders,
+    offered_transfer,
     play,
     play_after_advance,
 )
@@ -443,6 +444,7 @@ class RehearsedRun(Rehearsal):
             has_return=order.return_url is not None,
             has_earlier_attempts=bool(before),
             has_authorization=attempt is not None and attempt.capture_mode is not None,
+            transfer=offered_transfer(self.project, order),
         )
         label = ACTION_LABELS.get(action.name, f"the {action.actor}'s action ({action.action})")
         effect = self._next_effect(ACTION, label, about)

@@ -180,7 +180,7 @@ class InProcess:
 
     def _answer(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse:
         answers: list[bytes] = []
-        call = self._server.app.place(environ, int(environ["CONTENT_LENGTH"]), line)
+        call = self._server.app.route(environ, line)
         with closing(self._server.app.respond(call)) as response:
             pieces, status, headers = response.get_wsgi_response(environ)
             head = WsgiHead(status, headers)
