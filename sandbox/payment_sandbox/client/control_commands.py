@@ -437,3 +437,58 @@ class ControlCommands:
             ),
         )
         return answer
+
+    def next_offers(
+        self,
+        *,
+        timeout_seconds: Annotated[
+            float | timedelta, "The time to wait for a webhook, in real seconds; 20 by default, 60 at most."
+        ]
+        | None = None,
+        listener: Annotated[str, "A unique name of this listener; a newer listener replaces it."]
+        | None = None,
+        forward_to: Annotated[str, "The shop's URL; becomes the setting of that name."] | None = None,
+        leaves: Annotated[
+            bool,
+            "Whether the listener signs off: it gets no more webhooks, and the setting is reset to null.",
+        ]
+        | None = None,
+    ) -> answers.Offers:
+        """Wait for the next webhooks to deliver, for listeners such as the command ``listen``.
+
+        A later call ends this call; attempts without a reported answer are offered again.
+        """
+        answer: answers.Offers = self.call(
+            "POST",
+            "/control/listener/next/",
+            body=without_none(
+                timeout=None if timeout_seconds is None else to_seconds(timeout_seconds),
+                listener=listener,
+                forward_to=forward_to,
+                leaves=leaves,
+            ),
+        )
+        return answer
+
+    def report_answer(
+        self,
+        attempt_id: Annotated[str, "The id of the attempt."],
+        *,
+        status: Annotated[int, "The status of the shop's response, if any."] | None = None,
+        body: Annotated[str, "The first 4 KiB of the shop's response."] | None = None,
+        error: Annotated[str, "The reason for a missing response."] | None = None,
+        warning: Annotated[str, "A warning about an unusual response."] | None = None,
+        duration_ms: Annotated[float, "The response time of the shop, in milliseconds."] | None = None,
+    ) -> bool:
+        """Report the shop's answer to an attempt, which counts as if the sandbox had received it.
+
+        If the answer is not recorded, the same attempt is offered again; the listener then repeats the answer.
+        """
+        answer: bool = self.call(
+            "POST",
+            "/control/listener/answers/",
+            body=without_none(
+                id=attempt_id, status=status, body=body, error=error, warning=warning, duration_ms=duration_ms
+            ),
+        )["recorded"]
+        return answer

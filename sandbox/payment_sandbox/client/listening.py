@@ -5,16 +5,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from threading import Event
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.orders.webhooks import Reply, WebhookRequest
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, WebhookRequest
 
 RECONNECT_SECONDS: Final = 0.2  # the pause between two connection attempts
 UNCONFIRMED_MAX: Final = 10_000
 CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
+TIMEOUT_SECONDS_MAX: Final = 60.0
 FORWARD_TO: Final = "forward_to"
 WEBHOOK_HEADERS: Final = ("Content-Type", "Accept", "User-Agent")
 """The only headers of a webhook that the server decides."""
@@ -89,7 +90,7 @@ class Listener:
         *,
         on_forwarded: Callable[[ForwardedWebhook], None],
         on_server: Callable[[str | None], None],
-        send: Callable[[WebhookRequest], Reply],
+        send: Callable[[WebhookRequest, float], Reply],
     ) -> None:
         """Forward with ``send``, which delivers to the shop.
 
@@ -131,25 +132,24 @@ class Listener:
 
     def disconnect(self) -> bool:
         """Return delivery to the server; return False if the project still has a forwarding address."""
-        self._call(timeout=0, leaves=True)
+        self._ask(0, leaves=True)
         return self._sandbox.project()["settings"].get(FORWARD_TO) is None
 
     def _fetch_next(self) -> list[Json]:
         """Fetch the next webhooks; the first call after an interruption only registers the address."""
         timeout = POLL_SECONDS if self._is_connected else 0
-        answer = self._call(timeout=timeout)
+        answer = self._ask(timeout)
         if answer["replaced"]:
             raise ListenerReplaced
         if not self._is_connected:
             self._is_connected, self._failure = True, None
             self._on_server(None)
-        items: list[Json] = answer["items"]
-        return items
+        return cast("list[Json]", answer["items"])
 
-    def _call(self, **options: Any) -> Json:
-        body = {"listener": self._name, FORWARD_TO: self._url, **options}
-        answer: Json = self._sandbox.call("POST", "/control/listener/next/", body)
-        return answer
+    def _ask(self, timeout_seconds: float, *, leaves: bool | None = None) -> Any:
+        return self._sandbox.next_offers(
+            timeout_seconds=timeout_seconds, listener=self._name, forward_to=self._url, leaves=leaves
+        )
 
     def _wait_to_reconnect(self, reason: str) -> None:
         if reason != self._failure:
@@ -163,7 +163,9 @@ class Listener:
             self._report_answer(offer, reply)
             return
         headers = {name: value for name, value in offer["headers"].items() if name.title() in WEBHOOK_HEADERS}
-        reply = self._send(WebhookRequest(self._url, headers, offer["body"].encode()))
+        request = WebhookRequest(self._url, headers, offer["body"].encode())
+        seconds = float(offer.get("timeout_seconds", TIMEOUT_SECONDS))  # older servers do not name it
+        reply = self._send(request, max(0.1, min(seconds, TIMEOUT_SECONDS_MAX)))
         self._unconfirmed.add(offer, reply)
         try:
             self._report_answer(offer, reply)
@@ -172,15 +174,15 @@ class Listener:
 
     def _report_answer(self, offer: Json, reply: Reply) -> None:
         """Report the shop's answer to the server."""
-        body = {
-            "id": offer["id"],
-            "status": reply.status,
-            "body": reply.body,
-            "error": reply.error,
-            "warning": reply.warning,
-            "duration_ms": reply.duration_ms,
-        }
-        if self._sandbox.call("POST", "/control/listener/answers/", body)["recorded"]:
+        is_recorded = self._sandbox.report_answer(
+            offer["id"],
+            status=reply.status,
+            body=reply.body,
+            error=reply.error,
+            warning=reply.warning,
+            duration_ms=reply.duration_ms,
+        )
+        if is_recorded:
             self._unconfirmed.confirm(offer)
 
 

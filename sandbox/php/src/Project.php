@@ -21,6 +21,8 @@ final class Project
     private array $jobs = [];
     /** @var array<string, array<string, mixed>> answers that the server did not record; it offers their webhooks again */
     private array $lateAnswers = [];
+    /** Every call of the control API for this project, such as `$project->control->timeline()`. */
+    public readonly ControlCommands $control;
     private string $listener;
     private string $forwardTo;
 
@@ -32,10 +34,11 @@ final class Project
         public readonly string $projectId = '',
     ) {
         $this->listener = bin2hex(random_bytes(8));
+        $this->control = new ControlCommands($this->call(...));
     }
 
     /**
-     * @param array<string, mixed> $settings such as ['mode' => 'live']
+     * @param array<string, mixed> $settings such as ['mode' => 'live', 'profile' => 'woocommerce']
      * @param string|null $test the test's name, for `payment-sandbox rehearse`; call ended() at the end of the test
      */
     public static function create(array $settings = [], ?string $test = null): self
@@ -100,7 +103,7 @@ final class Project
     /**
      * Act as the customer, bank, screening or processor; return the order once all webhooks are answered.
      *
-     * @param array<string, mixed> $action such as ['actor' => 'bank', 'action' => 'credit']
+     * @param array<string, mixed> $action such as ['actor' => 'bank', 'action' => 'credit', 'transaction_id' => $id]
      * @return array<string, mixed>
      */
     public function act(string $orderId, array $action): array

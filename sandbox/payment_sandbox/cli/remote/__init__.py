@@ -39,6 +39,7 @@ COVERED: Final = {
     "act": ("act",),
     "webhooks": ("webhooks",),
     "redeliver": ("redeliver", "deliver_unsent"),
+    "listen": ("next_offers", "report_answer"),
     "journal": ("journal",),
     "review": ("reviewed", "all_findings"),
     "wait": ("wait",),

@@ -7,7 +7,7 @@ from marshmallow import validate
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.forms import Choice, Text, WebUrl, Whole
-from payment_sandbox.operations import deliver_webhook
+from payment_sandbox.operations import redelivery
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import LOST, DeliveryState
 from payment_sandbox.projects.project import Project
@@ -44,7 +44,7 @@ def webhooks(
 @command(control, "GET", "/webhooks/<delivery_id>/")
 def webhook(project: Project, delivery_id: str) -> records.Webhook:
     """Get one webhook with its delivery attempts."""
-    return delivery_record(deliver_webhook.find_delivery(project, delivery_id), project.masking)
+    return delivery_record(redelivery.find_delivery(project, delivery_id), project.masking)
 
 
 @command(control, "POST", "/webhooks/<delivery_id>/redeliver/", example={"after": "PT10M"}, waits=True)
@@ -64,7 +64,7 @@ def redeliver(
     after: Annotated[Period, "Resend after this period of sandbox time, such as PT10M."] | None = None,
 ) -> records.Webhook:
     """Redeliver a webhook, now or later, unchanged or with another address or body (CTL-22)."""
-    delivery = deliver_webhook.redeliver(project, delivery_id, url=url, body=body, after=after)
+    delivery = redelivery.redeliver(project, delivery_id, url=url, body=body, after=after)
     return delivery_record(delivery, project.masking)
 
 
@@ -80,7 +80,7 @@ def deliver_unsent(
     project: Project, webhook_url: Annotated[str, WebUrl, "The address of the shop."]
 ) -> Listed[records.Webhook]:
     """Deliver all webhooks that were not sent because no address was set."""
-    sent = deliver_webhook.deliver_unsent(project, webhook_url)
+    sent = redelivery.deliver_unsent(project, webhook_url)
     return Listed(delivery_record(each, project.masking) for each in sent)
 
 

@@ -8,26 +8,24 @@ from flask import Response
 from marshmallow import ValidationError, validate
 from marshmallow.exceptions import SCHEMA
 
-from payment_sandbox.forms import Form, Text, WebUrl, Whole, checks, read
-from payment_sandbox.forms.fields import Flag, Number
+from payment_sandbox.delivery.receivers import OfferedAttempt, listener_of
+from payment_sandbox.forms import Form, Text, WebUrl, Whole, checks
+from payment_sandbox.forms.fields import Number
 from payment_sandbox.kernel.descriptions import Key
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, DURATION_MS_MAX, Reply
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import refuse_cross_site, require_project
-from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, read_query
+from payment_sandbox.web.control.control_face import read_query
 from payment_sandbox.web.control.declaring import OfStatus, command
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import NUMBER_DIGITS_MAX, EventStream, last_event_number
 from payment_sandbox.web.faces import Face, Middleware
-from payment_sandbox.web.routes import FactsBlueprint, route
+from payment_sandbox.web.routes import FactsBlueprint
 
 TIMEOUT_SECONDS: Final = 10.0
 WaitSeconds = partial(
@@ -106,126 +104,113 @@ LISTEN_SECONDS_MAX: Final = 60
 TEXT_LENGTH_MAX: Final = 500
 
 
-class NextForm(Form):
-    """A listener's request for webhooks."""
-
-    timeout = Number(about="The time to wait for a webhook, in real seconds; 20 by default, 60 at most.")
-    listener = Text(about="A unique name of this listener; a newer listener replaces it.")
-    forward_to = WebUrl(about="The shop's URL; becomes the setting of that name.")
-    leaves = Flag(
-        about="Whether the listener signs off: it gets no more webhooks, and the setting is reset to null."
-    )
-
-
-class AnswerForm(Form):
-    """The shop's answer to an attempt, or the reason for its absence."""
-
-    id = Text(required=True, about="The id of the attempt.")
-    status = Whole(low=100, high=599, allow_none=True, about="The status of the shop's response, if any.")
-    body = Text(about="The first 4 KiB of the shop's response.")
-    error = Text(allow_none=True, about="The reason for a missing response.")
-    warning = Text(allow_none=True, about="A warning about an unusual response.")
-    duration_ms = Number(
-        validate=validate.Range(0, DURATION_MS_MAX, error=f"must be between 0 and {DURATION_MS_MAX}"),
-        about="The response time of the shop, in milliseconds.",
-    )
-
-
-NEXT_FORM: Final = NextForm()
-ANSWER_FORM: Final = AnswerForm()
-
-
-@route(
+@command(
     watching,
     "POST",
     "/listener/next/",
-    reads=NextForm,
-    answers=records.Offers,
-    needs_body=False,
-    errors=BODY_ERRORS,
     example={"timeout": 1, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
     waits=True,
 )
-def post_next(call: Call) -> Response:
+def next_offers(
+    project: Project,
+    *,
+    timeout_seconds: Annotated[
+        float,
+        Number,
+        Key("timeout"),
+        "The time to wait for a webhook, in real seconds; 20 by default, 60 at most.",
+    ] = LISTEN_SECONDS_DEFAULT,
+    listener: Annotated[str, "A unique name of this listener; a newer listener replaces it."] = "",
+    forward_to: Annotated[str, WebUrl, "The shop's URL; becomes the setting of that name."] | None = None,
+    leaves: Annotated[
+        bool, "Whether the listener signs off: it gets no more webhooks, and the setting is reset to null."
+    ] = False,
+) -> records.Offers:
     """Wait for the next webhooks to deliver, for listeners such as the command ``listen``.
 
     A later call ends this call; attempts without a reported answer are offered again.
     """
-    request = read(NEXT_FORM, json_body(call, empty_is={}))
-    catch_up(call.project)
-    offers = _wait_for_offers(call.project, request)
-    return json_answer(
-        {"items": [_offer_record(offer) for offer in offers or ()], "replaced": offers is None}
-    )
-
-
-def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
-    """Wait for attempts to offer to a listener; None if the listener has signed off or been replaced."""
-    timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
-    listener, forward_to = request.get("listener", ""), request.get("forward_to")
-    if request.get("leaves"):
-        project.relay.disconnect(listener)
+    catch_up(project)
+    if leaves:
+        listener_of(project).disconnect(listener)
         project.change_settings(
             {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
         )
-        return None
-    if not project.relay.connect(listener):
+        offers = None
+    else:
+        offers = _wait_for_offers(project, listener, forward_to, timeout_seconds)
+    return {"items": [_offer_record(offer) for offer in offers or ()], "replaced": offers is None}
+
+
+def _wait_for_offers(
+    project: Project, name: str, forward_to: str | None, timeout_seconds: float
+) -> list[OfferedAttempt] | None:
+    """Wait for attempts to offer to a listener; None if the listener has been replaced."""
+    listener = listener_of(project)
+    if not listener.connect(name):
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
-        project.change_settings(
-            {"forward_to": forward_to}, unless=lambda: project.relay.is_disconnected(listener)
-        )
-    project.end_listener_wait()
+        project.change_settings({"forward_to": forward_to}, unless=lambda: listener.is_disconnected(name))
+    project.epoch.outbox.send_unsent()
     project.storage.take_over(project)
-    return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
+    until_seconds = min(max(timeout_seconds, 0.0), LISTEN_SECONDS_MAX)
+    return listener.take(until_seconds, lambda: project.events.is_ended)
 
 
-@route(
+Duration = partial(
+    Number, validate=validate.Range(0, DURATION_MS_MAX, error=f"must be between 0 and {DURATION_MS_MAX}")
+)
+
+
+@command(
     watching,
     "POST",
     "/listener/answers/",
-    reads=AnswerForm,
-    answers=records.RecordingResult,
-    errors=BODY_ERRORS,
+    unwraps="recorded",
     example={"id": "...", "status": 204, "duration_ms": 12.5},
     waits=True,
 )
-def post_answer(call: Call) -> Response:
+def report_answer(
+    project: Project,
+    attempt_id: Annotated[str, Key("id"), "The id of the attempt."],
+    *,
+    status: Annotated[
+        int, partial(Whole, low=100, high=599, allow_none=True), "The status of the shop's response, if any."
+    ]
+    | None = None,
+    body: Annotated[str, "The first 4 KiB of the shop's response."] = "",
+    error: Annotated[str, partial(Text, allow_none=True), "The reason for a missing response."] | None = None,
+    warning: Annotated[str, partial(Text, allow_none=True), "A warning about an unusual response."]
+    | None = None,
+    duration_ms: Annotated[float, Duration, "The response time of the shop, in milliseconds."] = 0.0,
+) -> records.RecordingResult:
     """Report the shop's answer to an attempt, which counts as if the sandbox had received it.
 
     If the answer is not recorded, the same attempt is offered again; the listener then repeats the answer.
     """
-    data: dict[str, Any] = read(ANSWER_FORM, json_body(call))
-    return json_answer({"recorded": call.project.relay.answer(data["id"], _build_reply(data))})
-
-
-def _build_reply(data: dict[str, Any]) -> Reply:
-    return Reply(
-        data.get("duration_ms", 0.0),
-        data.get("status"),
-        data.get("body", "").encode()[:ATTEMPT_BODY_BYTES].decode(errors="ignore"),
-        _missing_response_reason(data),
-        (data.get("warning") or "")[:TEXT_LENGTH_MAX] or None,
+    missing = (error or "")[:TEXT_LENGTH_MAX] or "the listener gave no reason"
+    reply = Reply(
+        duration_ms,
+        status,
+        body.encode()[:ATTEMPT_BODY_BYTES].decode(errors="ignore"),
+        missing if status is None else None,
+        (warning or "")[:TEXT_LENGTH_MAX] or None,
     )
+    return {"recorded": listener_of(project).answer(attempt_id, reply)}
 
 
-def _missing_response_reason(data: dict[str, Any]) -> str | None:
-    """Return the reason for a missing response; None if there is a response."""
-    if data.get("status") is not None:
-        return None
-    return (data.get("error") or "")[:TEXT_LENGTH_MAX] or "the listener gave no reason"
-
-
-def _offer_record(offer: OfferedAttempt) -> dict[str, Any]:
+def _offer_record(offer: OfferedAttempt) -> records.Offer:
+    label, attempt = offer.label, offer.attempt
     return {
-        "id": str(offer.label),
-        "webhook": f"{offer.label.webhook}/{offer.label.copy}",
-        "number": offer.label.number,
-        "by_hand": offer.label.by_hand > 0,
-        "at": timestamp(offer.at),
-        "order_id": offer.order.order_id,
-        "status": offer.order.status,
-        "url": offer.request.url,
-        "headers": offer.request.headers,
-        "body": offer.request.body.decode(),
+        "id": str(label),
+        "webhook": f"{label.webhook}/{label.copy}",
+        "number": label.number,
+        "by_hand": label.by_hand > 0,
+        "at": timestamp(attempt.at),
+        "order_id": attempt.delivery.order_id,
+        "status": attempt.delivery.status,
+        "url": attempt.request.url,
+        "headers": attempt.request.headers,
+        "body": attempt.request.body.decode(),
+        "timeout_seconds": attempt.timeout_seconds,
     }
