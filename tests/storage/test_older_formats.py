@@ -68,8 +68,7 @@ def older_project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sa
     with make_server(state=state) as server:
         restored = Sandbox(server, mode="live")
         if request.param == "state file":
-            (golden,) = [each for each in server.registry.all() if each.settings.name == "Golden"]
-            restored.key = golden.api_key
+            restored.key = KEY_IN_FILE
         else:
             restored.put("/control/state/", json.loads(LATE_TRANSFERS.read_text()))
         yield restored
