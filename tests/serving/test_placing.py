@@ -8,8 +8,8 @@ import requests
 from werkzeug.test import Client, EnvironBuilder
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX
-from payment_sandbox.serving.pools import Places
+from payment_sandbox.serving import placing
+from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX, Places
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.call import Call, ClientConnection, Placement
 from tests.support.servers import make_server
@@ -44,7 +44,9 @@ def place(server: Server, method: str, path: str, api_key: str | None, length: i
     """Place a call as the server does."""
     auth = None if api_key is None else (api_key, "")
     environ = EnvironBuilder(path, method=method, auth=auth).get_environ()
-    return server.app.place(environ, length, ClientConnection(has_event_loop=True))
+    call = server.app.route(environ, ClientConnection())
+    placing.place(call, length)
+    return call
 
 
 def group(server: Server, method: str, path: str, api_key: str | None) -> str:
@@ -122,7 +124,8 @@ def test_the_calls_of_a_project_that_may_wait_have_a_pool_of_their_own(
 def test_a_call_with_an_idempotency_key_may_wait_for_another_with_the_key(server: Server) -> None:
     """It waits on a thread of the pool for waiting calls, so that it neither blocks the loop nor slow calls."""
     environ = EnvironBuilder("/v1/orders/", method="POST", auth=AUTH, headers=[("Idempotency-Key", "k")])
-    call = server.app.place(environ.get_environ(), 0, ClientConnection(has_event_loop=True))
+    call = server.app.route(environ.get_environ(), ClientConnection())
+    placing.place(call, 0)
     assert call.placement is Placement.WAITING
 
 

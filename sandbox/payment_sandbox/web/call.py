@@ -17,8 +17,8 @@ from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.caller import Caller
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import SHOP
-from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.storage.codec import NotStored
@@ -46,21 +46,15 @@ class ConnectionCut(ConnectionError):
 class ClientConnection:
     """The connection to a client, provided by a server or a test."""
 
-    __slots__ = ("caller", "has_event_loop", "headers")
+    __slots__ = ("caller", "headers")
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
     repeat_seconds = 10.0
     """The real time that a call waits for another call with the same ``Idempotency-Key``."""
 
-    def __init__(
-        self, headers: Iterable[tuple[bytes, bytes]] | None = None, *, has_event_loop: bool = False
-    ) -> None:
-        """``headers`` are the raw headers of the request, if the server knows them.
-
-        Without an event loop, each call has a thread of its own.
-        """
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]] | None = None) -> None:
+        """``headers`` are the raw headers of the request, if the server knows them."""
         self.headers = headers
-        self.has_event_loop = has_event_loop
         self.caller = SHOP  # or a test, in the process of the sandbox
 
     def cut(self) -> None:
@@ -136,19 +130,19 @@ class Call(Caller):
     )
 
     def __init__(self, site: Site, request: Request, connection: ClientConnection) -> None:
-        """Create a call; ``SandboxApp.place`` finds its route, and decides where it runs."""
+        """Create a call; ``SandboxApp.route`` finds its route."""
         super().__init__()
         self.site = site
         self.request = request
         self.connection = connection
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: no fault applies, and only a refusal is journaled."""
-        # set by ``SandboxApp.place``
+        # set by ``SandboxApp.route``
         self.has_empty_segments = False  # the path had empty segments before the resource
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches
-        self.placement = Placement.EVENT_LOOP if connection.has_event_loop else Placement.WAITING
+        self.placement = Placement.WAITING  # without the sandbox's server, a call has a thread of its own
         self.group = COMMON_GROUP  # the project whose calls share the limits of this one
         # set by the middlewares and the view
         self.project: Project  # the project of the API key or the path, once it is known
