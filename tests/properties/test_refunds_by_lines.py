@@ -47,7 +47,6 @@ class Pair:
     """An authorized order, and the same order in the model."""
 
     def __init__(self, method: str) -> None:
-        times = {"created": START, "modified": START}
         held = Authorization(AMOUNT, ORDER_LINES, delayed=False, authorized_at=START, expires_at=EXPIRES)
         attempt = Transaction(
             "", method, method, AMOUNT, START, START, "P1D", EXPIRES, "", "completed", authorization=held
@@ -61,7 +60,8 @@ class Pair:
             status="completed",
             order_lines=ORDER_LINES,
             transactions=(attempt,),
-            **times,
+            created=START,
+            modified=START,
         )
         nothing = (0,) * len(LINES)
         self.model = records.Order(
@@ -111,12 +111,14 @@ class Pair:
                 self.model = replace(self.model, refunds=(*self.model.refunds, refund))
         else:
             assert attempt.authorization is not None
-            is_void = isinstance(step, Void)
-            check = money.void_refusals if is_void else money.capture_refusals
-            refused = check(self.model, attempt, step, START)
+            held = attempt.authorization
+            if isinstance(step, Void):
+                refused = money.void_refusals(self.model, attempt, step, START)
+                held = held if refused else money.apply_void(self.model, held, step)
+            else:
+                refused = money.capture_refusals(self.model, attempt, step, START)
+                held = held if refused else money.apply_capture(self.model, held, step)
             if not refused:
-                apply = money.apply_void if is_void else money.apply_capture
-                held = apply(self.model, attempt.authorization, step)
                 self.model = replace(self.model, attempts=(replace(attempt, authorization=held),))
         assert is_possible is not bool(refused), (step, refused)
         return is_possible
