@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import payment_sandbox.web
+from payment_sandbox.delivery.receivers import REPLACED_MAX
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
@@ -21,7 +22,6 @@ from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     PATH_LENGTH_MAX,
 )
-from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.projects.unmatched import UNMATCHED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX

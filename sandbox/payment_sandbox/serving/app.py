@@ -35,7 +35,7 @@ else:
     control = lazy("payment_sandbox.web.control")
 
 HEALTH_PATHS: Final = ("/health", "/metrics")
-_API_ROOT: Final = re.compile(r"/+(v1|control)(?:/+|\Z)")
+_API_ROOT: Final = re.compile(r"/+(v1|control|health)(?:/+|\Z)")
 _EMPTY_ID: Final = re.compile(r"/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
 

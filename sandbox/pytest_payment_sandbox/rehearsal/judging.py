@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, Finding, review
 from payment_sandbox.operations.review.payment_checks import lapsed_authorizations
-from payment_sandbox.operations.review.webhook_checks import TIMEOUT_ERROR, attempt_id
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
+from payment_sandbox.operations.review.webhook_checks import attempt_id
+from payment_sandbox.orders.webhooks import NO_ANSWER, Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import (
     CALLS,
@@ -491,7 +491,7 @@ def _is_accepted(delivery: Delivery) -> bool:
 
 def _is_retry_requested(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
     return attempt.reply.status in BUSY_STATUSES or (
-        may_time_out and TIMEOUT_ERROR in (attempt.reply.error or "")
+        may_time_out and NO_ANSWER in (attempt.reply.error or "")
     )
 
 

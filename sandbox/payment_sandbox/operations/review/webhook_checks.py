@@ -25,6 +25,7 @@ from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDE
 from payment_sandbox.orders.webhooks import (
     LEADS_TO,
     LISTEN,
+    NO_ANSWER,
     NOT_DELIVERED_TO,
     NOT_SENT_IN_TESTS,
     THEN_FAILED,
@@ -40,7 +41,6 @@ CLIENT_ERROR: Final = 400
 INVALID_BODY: Final = 422
 SERVER_ERROR: Final = 500
 OUTCOME_LENGTH_MAX: Final = 200
-TIMEOUT_ERROR: Final = "no answer within"
 CLOSED_CONNECTION_ERROR: Final = "closed the connection without a response"
 EARLY_WEBHOOK_ADVICE: Final = (
     "The webhook arrived before the response with the order's id: store your own number first, and find "
@@ -59,7 +59,7 @@ LATE_FAILURE_ADVICE: Final = (
     "The timeline shows the exception."
 )
 ADVICE_BY_ERROR: Final = {  # advice, by words in the error
-    TIMEOUT_ERROR: FAST_ANSWER_ADVICE,
+    NO_ANSWER: FAST_ANSWER_ADVICE,
     CLOSED_CONNECTION_ERROR: CRASH_ADVICE,
     NOT_SENT_IN_TESTS: (
         "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test."
