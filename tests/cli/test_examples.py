@@ -96,7 +96,9 @@ def test_the_example_works(
     if name == "wait":
         client.act(client.orders(limit=1)[0]["id"], "customer", "pay")
     example = (COMMANDS[name].epilog or "").removeprefix(START)
-    arguments = [values_for(client, tmp_path).get(word, word) for word in shlex.split(example.partition(" > ")[0])]
+    arguments = [
+        values_for(client, tmp_path).get(word, word) for word in shlex.split(example.partition(" > ")[0])
+    ]
     result = invoke(client, *arguments)
     assert result.exit_code == (1 if name == "review" else 0), result.output
     assert result.output.strip()
