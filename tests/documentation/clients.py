@@ -36,6 +36,7 @@ from payment_sandbox.client.plain import path_of, to_seconds, without_none
 from payment_sandbox.web.answers import records as answers
 
 Json = dict[str, Any]
+Document = Mapping[str, Any]
 
 __tracebackhide__ = ends_at_caller
 
@@ -112,7 +113,7 @@ def _is_seconds(parameter: CommandParameter) -> bool:
 
 def _python_type(parameter: CommandParameter) -> str:
     if any(isinstance(note, Body) for note in parameter.notes):
-        return "Mapping[str, Any]"
+        return "Document"
     if get_origin(parameter.kind) is Literal:
         kind = f"Literal[{', '.join(map(repr, get_args(parameter.kind)))}]"
     elif parameter.kind is datetime:

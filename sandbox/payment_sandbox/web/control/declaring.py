@@ -50,6 +50,7 @@ FIELDS: Final = {str: Text, int: Whole, float: Number, bool: Flag, datetime: Dat
 WORDS: Final = {"true": True, "1": True, "false": False, "0": False}
 NUMBER: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")
 
+Document = Any  # a whole body, which the operation reads
 Period = Annotated[str, PeriodText]
 OfStatus = Annotated[str, partial(Choice, tuple(status.value for status in OrderStatus))]
 Limit = Annotated[int, partial(Whole, low=1, high=99_999), "Return at most this many of the newest items."]
@@ -115,6 +116,7 @@ class ControlCommand(NamedTuple):
     form: Form | None  # reads the body or the query
     unwraps: str | None  # the key of the response that the clients return
     is_stream: bool
+    names: Mapping[str, str]  # in Python, of the parameters with other names in requests
 
     @property
     def about(self) -> str:
@@ -144,8 +146,7 @@ class ControlCommand(NamedTuple):
 
     def by_name(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values by the names of the parameters in Python."""
-        names = {each.key: each.name for each in self.parameters}
-        return {names[key]: value for key, value in values.items()}
+        return {self.names.get(key, key): value for key, value in values.items()}
 
 
 COMMANDS: Final[dict[str, ControlCommand]] = {}
@@ -207,6 +208,7 @@ def command(
             form,
             unwraps or ("items" if get_origin(answers) is Listed else None),
             facts.get("streams", False),
+            {each.key: each.name for each in parameters if each.key != each.name},
         )
         COMMANDS[made.name] = made
         stated = {

@@ -21,7 +21,7 @@ from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.control_face import admit_snapshot, control, read_query
-from payment_sandbox.web.control.declaring import Body, Listed, Period, command
+from payment_sandbox.web.control.declaring import Body, Document, Listed, Period, command
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
@@ -101,7 +101,7 @@ class StateForm(Form):
     slow=True,
 )
 def new_project(
-    call: Call, settings: Annotated[Any, Body(NewProjectForm, partial(json_body, empty_is={}))]
+    call: Call, settings: Annotated[Document, Body(NewProjectForm, partial(json_body, empty_is={}))]
 ) -> records.ProjectWithKey:
     """Create a project; only this response contains its API key (CTL-06)."""
     refuse_beyond_quota(call)
@@ -181,7 +181,7 @@ def project(project: Project) -> records.Project:
 
 
 @command(control, "PATCH", "/project/", example={"mode": "live"})
-def patch_project(project: Project, settings: Annotated[Any, Body(SettingsForm)]) -> records.Project:
+def patch_project(project: Project, settings: Annotated[Document, Body(SettingsForm)]) -> records.Project:
     """Change some settings (CTL-01, CTL-07)."""
     project.change_settings(settings)
     return project_record(project)
@@ -208,7 +208,7 @@ def snapshot(project: Project) -> records.Snapshot:
 
 
 @command(control, "PUT", "/state/", errors=(409,), slow=True, admit=admit_snapshot)
-def restore(project: Project, state: Annotated[Any, Body(StateForm, snapshot_text)]) -> records.Project:
+def restore(project: Project, state: Annotated[Document, Body(StateForm, snapshot_text)]) -> records.Project:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
     restore_text(project, state)
     return project_record(project)

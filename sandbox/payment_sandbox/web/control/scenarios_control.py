@@ -1,6 +1,6 @@
 """Scenarios and faults, which decide what happens."""
 
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Final, cast
 
 from payment_sandbox.operations import choose_scenario
 from payment_sandbox.orders.refusals import Unknown
@@ -12,7 +12,7 @@ from payment_sandbox.web.answers.overview import scenario_record, scenario_with_
 from payment_sandbox.web.bodies import document_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.control_face import control
-from payment_sandbox.web.control.declaring import Body, Listed, command
+from payment_sandbox.web.control.declaring import Body, Document, Listed, command
 
 SCENARIO_EXAMPLE: Final = {
     "name": "second-try-works",
@@ -37,7 +37,7 @@ def active_scenario(project: Project) -> records.Scenario:
 
 
 @command(control, "PUT", "/scenario/", answers=ScenarioForm, example=SCENARIO_EXAMPLE, slow=True)
-def put_scenario(call: Call, document: Annotated[Any, Body(ScenarioForm, document_body)]) -> records.Scenario:
+def put_scenario(call: Call, document: Annotated[Document, Body(ScenarioForm, document_body)]) -> records.Scenario:
     """Activate a scenario, by name or from the body (CTL-19)."""
     choose_scenario.choose_scenario(call.project, document, call.site.registry.catalogue)
     return cast(records.Scenario, call.project.epoch.state.scenario.document)
@@ -81,7 +81,7 @@ def active_faults(project: Project) -> records.Faults:
 
 
 @command(control, "PUT", "/faults/", answers=FaultsForm, example=FAULTS_EXAMPLE)
-def put_faults(project: Project, document: Annotated[Any, Body(FaultsForm)]) -> records.Faults:
+def put_faults(project: Project, document: Annotated[Document, Body(FaultsForm)]) -> records.Faults:
     """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
     project.put_faults(document)
     return cast(records.Faults, project.epoch.state.faults.document)
