@@ -26,8 +26,7 @@ class App:
     """An application that returns the name of its thread, and blocks at some paths until it is released."""
 
     def __init__(self) -> None:
-        registry = SimpleNamespace(find_local=lambda group: None, is_shared=False)
-        self.site: Any = SimpleNamespace(registry=registry)
+        self.site: Any = SimpleNamespace(registry=SimpleNamespace(is_shared=False))
         self.released = threading.Event()
         self.client: socket.socket | None = None  # the client that waits for the end of a response
         self.was_sent: list[bool] = []  # for each ended response: whether the client had received it
