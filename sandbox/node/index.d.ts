@@ -102,16 +102,29 @@ export type Json = Record<string, unknown>;
 
 /** The settings of a project, such as {payment_methods: ["credit-card"]}; see /docs/reference. */
 export interface Settings extends Json {
+  /** The settings for the plugins of a shop system, which the others override. */
+  profile?: "woocommerce" | "prestashop" | "magento-2" | "shopware" | "nopcommerce" | "opencart";
   clock?: string;
   mode?: "test" | "live";
   webhook_url?: string;
+  absolute_urls?: boolean;
+  authorized_status?: "completed" | "accepted";
+  refund_mismatch?: "refuse" | "lines";
+  unknown_fields?: "drop" | "reject";
+  unknown_locale?: "reject" | "ignore";
+  numeric_ids?: "reject" | "text";
+  issuer_required?: boolean;
+  issuers?: readonly (string | { id: string; name?: string; list_type?: string })[];
+  personal_data?: "optional" | "required";
+  webhook_timing?: "after_response" | "before_response";
 }
 
 export type Action =
   | { actor: "customer"; action: "visit" | "pay" | "cancel" | "fail" | "choose"; [option: string]: unknown }
-  | { actor: "bank"; action: "credit"; amount?: number }
-  | { actor: "screening"; action: "approve" | "decline" | "error"; reason?: string }
-  | { actor: "processor"; action: "settle" | "fail" };
+  /** The bank credits the newest transfer, or the one with `transaction_id`. */
+  | { actor: "bank"; action: "credit"; amount?: number; transaction_id?: string }
+  | { actor: "screening"; action: "approve" | "decline" | "error"; reason?: string; transaction_id?: string }
+  | { actor: "processor"; action: "settle" | "fail"; transaction_id?: string };
 
 export interface Order extends Json {
   id: string;
@@ -119,12 +132,22 @@ export interface Order extends Json {
   amount: number;
   currency: string;
   transactions: Transaction[];
+  return_url?: string;
+  /** Where a customer goes who has not paid. */
+  failure_url?: string;
+  locale?: string;
+  reason?: string;
 }
 
 export interface Transaction extends Json {
   id: string;
   status: string;
   payment_method: string;
+  /** Only if the payment is authorized first, and captured later. */
+  transaction_type?: "authorization";
+  /** Why the transaction ended without a payment, for the merchant and for the customer. */
+  reason?: string;
+  customer_message?: string;
 }
 
 export interface Advance {

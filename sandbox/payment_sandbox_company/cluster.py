@@ -14,6 +14,7 @@ from secrets import token_hex
 from threading import Condition, Thread, current_thread
 from typing import Final
 
+from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RUNNING
@@ -330,8 +331,10 @@ class Cluster:
             self.registry.follow(project)
             project.events.nudge()
         storage.check_stop_request(project)
-        if project.relay.is_awaited and storage.needs_courier:
-            self.registry.follow(project, takes_over=True)
+        if listener_of(project).is_awaited and not project.epoch.is_advancing:
+            project.epoch.outbox.send_unsent()
+            if storage.needs_courier:
+                self.registry.follow(project, takes_over=True)
 
     def _relay_events(self, watched: Mapping[str, Project]) -> None:
         """Relay events from other servers to the watchers on this server."""
@@ -385,7 +388,7 @@ class Cluster:
 
 def _is_followed(project: Project) -> bool:
     epoch = project.epoch
-    is_awaited = project.events.is_followed or project.relay.is_awaited
+    is_awaited = project.events.is_followed or listener_of(project).is_awaited
     return is_awaited or is_claimed(project) or not epoch.is_idle  # a claimed project must be current
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.journal import Journal
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
 from payment_sandbox.storage.rows import Row, RowChanges, RowDatabase
@@ -164,7 +164,6 @@ class Replica:
     clock_holder: str | None = None
     own_hold: str | None = None  # this server's hold on the clock, during an advance
     releases_clock: bool = False  # whether the next commit releases the clock
-    releases_courier: bool = False  # whether to let a server with a listener send the webhooks
     is_watched: bool = False
     anchor: Anchor | None = None
     session: Session | None = None

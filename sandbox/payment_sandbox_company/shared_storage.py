@@ -22,8 +22,8 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.events import Events, shorten
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow, ServerSync, Storage
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import journal_row, read_records
@@ -84,14 +84,9 @@ class SharedStorage(Storage):
             replica.session = session
             yield
         finally:
-            try:
-                if replica.releases_courier and replica.courier == self._database.server_id:
-                    session.claim(None, replica.clock_holder, project.real_seconds_until_due())
-                    replica.courier = None
-            finally:
-                replica.session, replica.releases_courier = None, False
-                session.end()
-                self._queue_webhooks(project)
+            replica.session = None
+            session.end()
+            self._queue_webhooks(project)
 
     def take_over(self, project: Any) -> None:
         """Refresh memory from the database, and become the courier if there is none.
@@ -372,10 +367,6 @@ class SharedStore(RowStore):
         Event().wait(WRITE_DELAY_SECONDS)  # other servers write their records shortly after they answer
         rows, self._read_at = self.database.read_newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
-
-    def stop_sending(self) -> None:
-        """Release the courier's claim at the end of this transaction."""
-        self.replica.releases_courier = True
 
     def has_jobs(self) -> bool:
         """Return whether any server has webhooks to send."""

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -191,7 +192,8 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
             instance.payment_review_expect = (
                 plugin_options.expected_rules(item) or instance.payment_review_expect
             )
-        instance._marker_options = plugin_options.marker_options(item)
+        options = plugin_options.marker_options(item)
+        instance._marker_options = options._replace(report=partial(reports.show_line, item.config))
         return (yield)
     if plugin_options.is_rehearsed(item):
         return (yield from rehearsing.run_and_judge(item))

@@ -1,6 +1,8 @@
 """The plugin's reports: timelines of failed tests, reviews, and problems with the server."""
 
 from collections.abc import Collection
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from payment_sandbox.operations.review_scenario import check_file
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.catalogue import scenario_files
-from payment_sandbox.testing.access import SandboxNotFound
+from payment_sandbox.testing.access import SandboxNotFound, print_to_stderr
 from payment_sandbox.testing.reviews import review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from pytest_payment_sandbox import plugin_options
@@ -22,17 +24,32 @@ def start_server(
 ) -> PaymentSandboxServer:
     """Create a session's server from the session's options; report problems without a traceback."""
     try:
-        return PaymentSandboxServer(
+        server = PaymentSandboxServer(
             base_url,
             control_token,
             scenario_folders=plugin_options.scenario_folders(config),
             settings=plugin_options.suite_settings(config),
         )
+        server.report = partial(show_line, config)
+        return server
     except SandboxNotFound as missing:
         problem = str(missing)
     except Invalid as invalid:
         problem = "\n".join(_file_mistakes(config)) or str(invalid)
     pytest.fail(problem, pytrace=False)
+
+
+def show_line(config: pytest.Config, line: str) -> None:
+    """Show a line on the terminal at once, although pytest captures the output of the test."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+        if reporter is None:  # a worker of pytest-xdist has no terminal
+            print_to_stderr(line)
+            return
+        reporter.ensure_newline()
+        reporter.write_line(line)
+        reporter.flush()
 
 
 def _file_mistakes(config: pytest.Config) -> list[str]:

@@ -67,8 +67,7 @@ class _UncutConnection(ClientConnection):
 
 
 def _respond(app: SandboxApp, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    call = app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _UncutConnection())
-    return app.respond(call)(environ, start_response)
+    return app.respond(app.route(environ, _UncutConnection()))(environ, start_response)
 
 
 @pytest.fixture

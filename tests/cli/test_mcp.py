@@ -216,6 +216,22 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
     )
 
 
+def test_agents_let_a_second_payment_arrive(started_tools: SandboxTools) -> None:
+    """The bank credits the transfer that the customer gave up, named by its transaction."""
+    started_tools._client.change_settings(mode="live")
+    placed = started_tools._client.call("POST", "/v1/orders/", {"currency": "EUR", "amount": 1000})
+    for method in ("bank-transfer", "credit-card"):
+        started_tools.act(action="choose", details=json.dumps({"payment_method": method}))
+    started_tools.act()
+    transfer = started_tools._client.order(placed["id"])["transactions"][0]["id"]
+    credit = json.dumps({"transaction_id": transfer})
+    started_tools.act(actor="bank", action="credit", details=credit)
+    path = f"/v1/orders/{placed['id']}/?fields[]=amount_details"
+    assert started_tools._client.call("GET", path)["amount_details"]["received"] == 2000
+    with pytest.raises(ToolProblem, match="has no transaction"):
+        started_tools.act(actor="bank", action="credit", details='{"transaction_id": "another"}')
+
+
 def test_agents_play_every_party_and_set_faults(started_tools: SandboxTools) -> None:
     """An agent acts, resends a webhook, switches the scenario, and sees which fault has matched."""
     started_tools.make_order(what="new")

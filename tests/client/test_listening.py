@@ -153,7 +153,7 @@ def test_a_listener_posts_to_its_own_address_only(
     assert {received.path for received in shop.received} == {"/webhook"}
     sent: list[WebhookRequest] = []
 
-    def send(request: WebhookRequest) -> Reply:
+    def send(request: WebhookRequest, timeout_seconds: float) -> Reply:
         sent.append(request)
         return Reply(1.0, status=200)
 

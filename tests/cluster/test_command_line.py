@@ -1,12 +1,10 @@
-"""``serve --state postgresql://…``: several processes, on one or several ports, form one sandbox."""
+"""``serve --state postgresql://…``: several processes form one sandbox."""
 
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ from ruamel.yaml import YAML
 from payment_sandbox.ui.docs.library import read_source
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
-from tests.support.commands import run, started
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
@@ -25,68 +22,6 @@ from tests.support.tools import require
 pytestmark = pytest.mark.prove
 KEY = ("sandbox-key", "")
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
-
-
-@contextmanager
-def serve(state: str, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """Run ``serve``, and yield its printed address and its process."""
-    with started("serve", "--port", "0", "--quiet", "--state", state, *options) as process:
-        assert process.stdout is not None
-        address = None
-        while address is None:
-            address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-        yield address[0], process
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
-
-
-def members(server: Postgres, state: str) -> list[str]:
-    """Return the URLs of the registered servers."""
-    return [str(url) for (url,) in server.execute("SELECT url FROM sandbox_server", state.rpartition("/")[2])]
-
-
-def await_members(server: Postgres, state: str, count: int) -> list[str]:
-    """Wait until this many servers are registered, and return their URLs."""
-    while len(urls := members(server, state)) != count or not all(urls):
-        pass
-    return urls
-
-
-def test_workers_are_one_sandbox(postgresql: Postgres) -> None:
-    """Workers share all data; a killed worker is restarted, and all workers stop together."""
-    state = postgresql.new_database()
-    with serve(state, "--workers", "2") as (url, process):
-        await_members(postgresql, state, 2)
-        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY).json()
-        for _ in range(20):  # each on a new connection
-            assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY).status_code == 200
-        (child,) = map(int, _children(process.pid))
-        os.kill(child, signal.SIGKILL)
-        while str(child) in _children(process.pid):
-            pass  # connections in its queue would be lost
-        assert requests.get(f"{url}/health/").json()["status"] == "ok"
-        await_members(postgresql, state, 3)  # the lease of the killed worker has not expired yet
-        assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY).status_code == 200
-    assert process.returncode == 0
-    assert len(members(postgresql, state)) == 1
-
-
-def _children(parent: int) -> list[str]:
-    with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
-        listed = file.read().split()
-    for task in os.listdir(f"/proc/{parent}/task"):
-        if task != str(parent):
-            with open(f"/proc/{parent}/task/{task}/children", encoding="ascii") as file:
-                listed += file.read().split()
-    return listed
-
-
-@pytest.mark.parametrize("state", [[], ["--state", "file.db"]])
-def test_workers_need_a_database(state: list[str]) -> None:
-    """``--workers`` without a database is refused with a hint."""
-    completed = run("serve", "--workers", "2", *state)
-    assert completed.returncode == 2
-    assert "add --state postgresql://" in completed.stderr
 
 
 def test_a_draining_server_says_so(company: Company) -> None:

@@ -5,7 +5,8 @@ from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
+from payment_sandbox.delivery.outbox import DeliveringOutbox
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import RealTime, Start
@@ -16,9 +17,8 @@ from tests.documentation.examples import LINES, START_TIME, Shop
 from tests.support.projects import made_registry
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.epoch import Epoch
-    from payment_sandbox.projects.outbox import OutboxEntry
     from payment_sandbox.projects.project import Project
+    from payment_sandbox.projects.queued_deliveries import Outbox
 
 WEBHOOK_URL: Final = "https://shop.example/webhook"
 CUSTOMER: Final = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com"}
@@ -31,20 +31,31 @@ class SimulatedShop(Services):
         super().__init__(real)
         self._read = read_order
 
-    def deliver_outbox(self, project: "Project", epoch: "Epoch") -> None:
-        """Deliver the queued webhooks."""
-        while (entry := epoch.outbox.next()) is not None:
-            self.deliver(project, epoch, entry)
+    def create_outbox(self, project: "Project") -> "Outbox":
+        """Create an outbox whose webhooks the simulated shop answers."""
+        return DeliveringOutbox(project, self)
 
-    def deliver(self, project: "Project", epoch: "Epoch", entry: "OutboxEntry") -> None:
-        """Have the shop read the order and answer 204, unless the scenario decides the answer."""
-        prepared = prepare_attempt(project, epoch, entry)
-        if prepared is None:
-            return
-        if prepared.reply is None:
-            self._read(entry.queued.order_id)
-        elapsed_ms = (self.real.wall_now() - prepared.real_at) / timedelta(milliseconds=1)
-        record_attempt(project, epoch, prepared, prepared.reply or Reply(elapsed_ms, status=204))
+    def run(self, work: Callable[[], None]) -> None:
+        """Deliver on this thread."""
+        work()
+
+    def pause(self, seconds: float) -> bool:
+        """Wait for nobody."""
+        return False
+
+    def delivers_on_waiting_thread(self, project: "Project") -> bool:
+        """Let no thread wait."""
+        return False
+
+    def receiver(self, project: "Project", url: str) -> "SimulatedShop":
+        """Return the shop."""
+        return self
+
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
+        """Have the shop read the order and answer 204."""
+        self._read(attempt.queued.order_id)
+        elapsed_ms = (self.real.wall_now() - attempt.real_at) / timedelta(milliseconds=1)
+        return [DeliveryOutcome(Reply(elapsed_ms, status=204), attempt.real_at)]
 
 
 class Flow:

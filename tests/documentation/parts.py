@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import payment_sandbox.web
+from payment_sandbox.delivery.receivers import REPLACED_MAX
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
@@ -21,7 +22,6 @@ from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     PATH_LENGTH_MAX,
 )
-from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.projects.unmatched import UNMATCHED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
@@ -38,6 +38,7 @@ from tests.documentation.clients import generated_clients
 from tests.documentation.commands import commands_reference
 from tests.documentation.examples import recorded_examples
 from tests.documentation.flows import FLOWS, draw_flow
+from tests.documentation.frameworks import frameworks_table
 from tests.documentation.tables import table
 
 WEB: Final = Path(payment_sandbox.web.__file__).parent
@@ -149,6 +150,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects_table,
     "profiles": references.profiles_table,
     "http-clients": references.http_clients_table,
+    "frameworks": frameworks_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,
     "offers": references.offers_table,

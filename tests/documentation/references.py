@@ -56,6 +56,7 @@ SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
     "aliases": {"my-bank-button": "bank-redirect-nl"},
     "errors": {"ValidationError": {"status": 422}, "ORD-03": {"value": "Only euros are accepted."}},
     "seed": 7,
+    "webhook_timeout": 10,
 }
 FAULT_STATUS_MEANING: Final = "only from a configured fault"
 

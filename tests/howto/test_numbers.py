@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from payment_sandbox.delivery.outbox import EXTRA_DELIVERIES_MAX
 from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS
 from payment_sandbox.operations.review.evidence import NUMBER_WORDS
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
-from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from payment_sandbox.serving.gateway import SLOW_MAX, SLOW_MAX_PER_PROJECT, Limits
 from payment_sandbox.ui.docs.library import MENU_NAMES, read_source
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX

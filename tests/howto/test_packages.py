@@ -189,12 +189,17 @@ test("typed", sandboxed({ mode: "live" }, async (sandbox) => {
   texts.push((await sandbox.review())[0]?.advice);
   await sandbox.deliverTo((request, response) => { response.writeHead(request.method ? 204 : 500).end(); });
   await sandbox.deliverTo({ fetch: async (request) => new Response(await request.text()) });
+  const transfer = paid.transactions[0];
+  if (transfer) await sandbox.act(order.id, { actor: "bank", action: "credit", transaction_id: transfer.id });
+  texts.push(paid.failure_url, paid.locale, paid.reason, transfer?.customer_message, transfer?.transaction_type);
   // @ts-expect-error there is no such action
   await sandbox.act(order.id, { actor: "bank", action: "pays" });
   // @ts-expect-error a field without a type is unknown
   const total: number = order.total;
 }));
-const project: Project = await newProject();
+const project: Project = await newProject({ profile: "shopware", numeric_ids: "text", issuers: ["INGBNL2A"] });
+// @ts-expect-error there is no such profile
+await newProject({ profile: "shop" });
 await project.act("id", { actor: "customer", action: "choose", payment_method: "credit-card" });
 const { url }: { url: string } = await startSandbox();
 if (new Error(url) instanceof SandboxError) await project.close();
@@ -231,7 +236,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sandboxed } from "payment-sandbox";
 
-test("handlers", sandboxed(async (sandbox, t) => {
+test("handlers", sandboxed({ mode: "live", profile: "shopware" }, async (sandbox, t) => {
   assert.equal(t.name, "handlers");
   const place = () => sandbox.call("POST", "/v1/orders/", {
     currency: "EUR", amount: 1295, webhook_url: "http://shop.example/hook", transactions: [{ payment_method: "credit-card" }],
@@ -256,6 +261,14 @@ test("handlers", sandboxed(async (sandbox, t) => {
   const wrong = { Authorization: `Basic ${btoa("wrong-key:")}` };
   assert.equal((await fetch(`${sandbox.url}/v1/orders/`, { method: "POST", headers: wrong })).status, 401);
   assert.match(await sandbox.report(), /calls with another key, or without a key.*\\n +POST \\/v1\\/orders\\/ -> 401: no project has this API key\\n/);
+  const hosted = await sandbox.call("POST", "/v1/orders/", { currency: "EUR", amount: 1295 });
+  for (const method of ["bank-transfer", "credit-card"]) {
+    await sandbox.act(hosted.id, { actor: "customer", action: "choose", payment_method: method });
+  }
+  const { transactions: [transfer] } = await sandbox.pay(hosted.id);
+  await sandbox.act(hosted.id, { actor: "bank", action: "credit", transaction_id: transfer.id });
+  const details = await sandbox.call("GET", `/v1/orders/${hosted.id}/?fields[]=amount_details`);
+  assert.equal(details.amount_details.received, 2590);
   await sandbox.deliverTo({ fetch: () => new Promise(() => {}) });
   assert.ok((await place()).id);
 }));
@@ -274,7 +287,7 @@ def test_both_kinds_of_handlers_get_webhooks_and_report_errors(tmp_path: Path) -
 IN_PHP: Final = """<?php
 require 'vendor/autoload.php';
 use PaymentSandbox\\{Project, SandboxError, Webhook};
-$sandbox = Project::create(['webhook_timing' => 'before_response']);
+$sandbox = Project::create(['webhook_timing' => 'before_response', 'mode' => 'live', 'profile' => 'woocommerce']);
 $seen = [];
 $sandbox->deliverTo(function (Webhook $webhook) use ($sandbox, &$seen): int {
     $seen[] = $sandbox->call('GET', "/v1/orders/{$webhook->orderId}/")['status'];
@@ -284,10 +297,14 @@ $card = ['payment_method' => 'credit-card'];
 $order = ['currency' => 'EUR', 'amount' => 1295, 'webhook_url' => 'http://shop.example/hook', 'transactions' => [$card]];
 $id = $sandbox->call('POST', '/v1/orders/', $order)['id'];
 $sandbox->pay($id);
+$transfer = ['payment_method' => 'bank-transfer'];
+$awaited = $sandbox->call('POST', '/v1/orders/', ['transactions' => [$transfer]] + $order);
+$credit = ['actor' => 'bank', 'action' => 'credit', 'transaction_id' => $awaited['transactions'][0]['id']];
+$credited = $sandbox->act($awaited['id'], $credit)['status'];
 try {
     $sandbox->pay($id);
 } catch (SandboxError $refused) {
-    echo json_encode([$seen, $refused->getCode(), $refused->error['type'], $sandbox->report()]);
+    echo json_encode([$credited, $seen, $refused->getCode(), $refused->error['type'], $sandbox->report()]);
 }
 """
 
@@ -299,6 +316,7 @@ def test_a_handler_in_php_may_call_and_throw(tmp_path: Path) -> None:
     folder = copied("php", tmp_path)
     (folder / "handler.php").write_text(IN_PHP)
     result = run_command(["php", "handler.php"], folder, 60)
-    seen, status, kind, report = json.loads(result.stdout)
-    assert (seen, status, kind) == (["completed", "completed"], 409, "ActionNotPossible")
+    credited, seen, status, kind, report = json.loads(result.stdout)
+    assert (credited, status, kind) == ("completed", 409, "ActionNotPossible")
+    assert seen[:2] == ["completed", "completed"]
     assert "500 · LogicException: no stock" in report

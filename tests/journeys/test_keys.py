@@ -160,7 +160,7 @@ def test_a_call_that_waits_too_long_does_nothing(sandbox: Sandbox) -> None:
     assert running.begin(sandbox.project_in_process.epoch.running_requests) is None
     headers = list(key("order-17").items())
     builder = EnvironBuilder(PATH, method="POST", json=ORDER, auth=(sandbox.key, ""), headers=headers)
-    refused = sandbox.server.app.respond(sandbox.server.app.place(builder.get_environ(), 99, Impatient()))
+    refused = sandbox.server.app.respond(sandbox.server.app.route(builder.get_environ(), Impatient()))
     assert refused.status_code == 409
     assert refused.get_json()["error"]["type"] == "KeyInUse"
     assert "ask again with this key" in refused.get_json()["error"]["value"]

@@ -105,6 +105,17 @@ def test_five_seconds_without_an_answer_are_a_failed_delivery(watched: Sandbox) 
     assert delivery["attempts"][0]["duration_ms"] > 4_900
 
 
+@pytest.mark.rule("SET-57")
+def test_the_time_for_an_answer_is_a_setting(watched: Sandbox) -> None:
+    """The setting ``webhook_timeout`` replaces the five seconds."""
+    watched.settings(webhook_timeout=0.2)
+    with dripping_receiver() as url:
+        watched.place(by("bank-transfer"), webhook_url=url)
+        watched.settle()
+    (delivery,) = watched.webhooks(state="pending")
+    assert delivery["attempts"][0]["error"] == "no answer within 0.2 seconds"
+
+
 @pytest.mark.rule("SET-58", "A30")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(watched: Sandbox, shop: Shop, status: int) -> None:

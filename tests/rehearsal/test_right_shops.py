@@ -74,6 +74,62 @@ def test_a_transfer_takes_a_day(payment_sandbox):
 """
 
 
+TRANSFER_TOO = """
+@pytest.fixture
+def shop(payment_sandbox):
+    app = Flask("shop")
+    app.orders, app.shipped, app.refunded = [], {}, {}
+
+    def call(method, path, body=None):
+        url = payment_sandbox.base_url + "/v1/orders/" + path
+        answer = payment_sandbox.session.request(method, url, json=body, timeout=60)
+        answer.raise_for_status()
+        return answer.json()
+
+    @app.post("/buy")
+    def buy():
+        app.orders.append(call("POST", "", {"currency": "EUR", "amount": 1295})["id"])
+        return app.orders[-1]
+
+    @app.post("/webhook")
+    def webhook():
+        order_id = request.json["order_id"]
+        order = call("GET", f"{order_id}/?fields[]=amount_details")
+        if order["status"] == "completed":
+            app.shipped[order_id] = 1295
+            received = order["amount_details"].get("received", 1295)
+            surplus = received - 1295 - app.refunded.get(order_id, 0)
+            if surplus > 0:
+                call("POST", f"{order_id}/refunds/", {"amount": surplus})
+                app.refunded[order_id] = app.refunded.get(order_id, 0) + surplus
+        return "", 204
+
+    payment_sandbox.deliver_to(app)
+    return app
+
+
+@pytest.fixture
+def payment_books(shop):
+    from payment_sandbox import BookEntry
+
+    def entries():
+        for each in shop.orders:
+            shipped = shop.shipped.get(each, 0)
+            yield BookEntry(each, [each], 1295, min(shipped, 1295), shipped, refunded=shop.refunded.get(each, 0))
+
+    return lambda: list(entries())
+
+
+@pytest.mark.payment_settings(mode="live")
+def test_a_hosted_sale(payment_sandbox, shop):
+    order_id = shop.test_client().post("/buy").text
+    payment_sandbox.act(order_id, action="choose", payment_method="credit-card")
+    payment_sandbox.act(order_id)
+    assert shop.shipped[order_id]
+"""
+"""A shop whose customer pays on the hosted page; it returns what arrives twice."""
+
+
 @pytest.mark.parametrize(
     ("tests", "variation"),
     [
@@ -95,6 +151,8 @@ def test_a_transfer_takes_a_day(payment_sandbox):
             "action:1:fails",
             id="a job reads an order that a webhook handler has read",
         ),
+        pytest.param(TRANSFER_TOO, "action:2:transfer-too", id="a second payment is returned"),
+        pytest.param(TRANSFER_TOO, "webhook:1:twice+action:2:transfer-too", id="once, although told twice"),
     ],
 )
 def test_a_right_shop_survives_a_variation(tmp_path: Path, tests: str, variation: str) -> None:
@@ -121,6 +179,29 @@ def test_a_right_shop_survives_a_variation(tmp_path: Path, tests: str, variation
             "time:1:day-more",
             "read the order at least",
             id="a shop that polls before its job catches up",
+        ),
+        *(
+            pytest.param(TRANSFER_TOO, *change, "action:2:transfer-too", words, id=name)
+            for name, words, *change in (
+                (
+                    "a shop that ignores a second payment",
+                    "paid an order of €12.95 twice",
+                    "if surplus > 0:",
+                    "if False:",
+                ),
+                (
+                    "a shop that ships for a second payment",
+                    "€25.90 were shipped, but the purchase costs only €12.95",
+                    "= 1295\n            received",
+                    "= app.shipped.get(order_id, 0) + 1295\n            received",
+                ),
+                (
+                    "a shop that returns more than the second payment",
+                    "the shop recorded refunds of €12.95, but the customer received €13.95",
+                    '"amount": surplus}',
+                    '"amount": surplus + 100}',
+                ),
+            )
         ),
     ],
 )

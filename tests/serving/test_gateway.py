@@ -4,6 +4,7 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,8 @@ from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.gateway import TOO_MANY_WAIT, Limits
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.web.call import Call, ClientConnection, Placement
+from payment_sandbox.web.call import Call, ClientConnection
+from payment_sandbox.web.routes import Facts, ResolvedRoute
 
 WAITING = 2
 
@@ -24,19 +26,19 @@ class App:
     """An application that returns the name of its thread, and blocks at some paths until it is released."""
 
     def __init__(self) -> None:
+        self.site: Any = SimpleNamespace(registry=SimpleNamespace(is_shared=False))
         self.released = threading.Event()
         self.client: socket.socket | None = None  # the client that waits for the end of a response
         self.was_sent: list[bool] = []  # for each ended response: whether the client had received it
         self.response_ended = threading.Semaphore(0)
         self.waiting = threading.Semaphore(0)
 
-    def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
+    def route(self, environ: dict[str, Any], line: ClientConnection) -> Call:
         """Decide by path and project where a call runs."""
-        site: Any = None
-        call = Call(site, Request(environ), line)
-        placements = {"slow": Placement.SLOW, "wait": Placement.WAITING}
+        call = Call(self.site, Request(environ), line)
         first = environ["PATH_INFO"].split("/")[1]
-        call.placement = placements.get(first, Placement.EVENT_LOOP)
+        facts = Facts(waits=first == "wait", slow=first == "slow")
+        call.route = ResolvedRoute(self.respond, lambda call: None, self.respond, facts)
         call.group = environ.get("HTTP_PROJECT", "")
         return call
 

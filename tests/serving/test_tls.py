@@ -3,9 +3,10 @@
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -90,22 +91,6 @@ def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server
     silent.close()
 
 
-def test_unfinished_handshakes_delay_no_other_client(secure_server: Server, state: Path) -> None:
-    """The oldest of too many unfinished handshakes is given up for a new one."""
-    with ExitStack() as stack:
-        begun = []
-        for _ in range(HANDSHAKES_MAX + 20):
-            begun.append(stack.enter_context(socket.create_connection(("127.0.0.1", secure_server.port))))
-            begun[-1].sendall(b"\x16")
-        answer = requests.get(f"{secure_server.url}/health/", timeout=60, verify=str(state / "ca.pem"))
-        assert answer.status_code == 200
-        begun[0].settimeout(0)
-        assert begun[0].recv(1) == b""
-        begun[-1].settimeout(0)
-        with pytest.raises(BlockingIOError):
-            begun[-1].recv(1)
-
-
 def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path, Path]:
     """Write a certificate, its key and its issuer's certificate; return the files."""
     authority = trustme.CA()
@@ -115,6 +100,69 @@ def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path
     key.write_bytes(issued.private_key_pem.bytes())
     issuer.write_bytes(authority.cert_pem.bytes())
     return certificate, key, issuer
+
+
+def first_message() -> bytes:
+    """Return the message with which a client begins a TLS handshake."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def begin_handshakes(server: Server, stack: ExitStack, sent: Iterable[bytes]) -> list[socket.socket]:
+    """Open a connection for each beginning of a handshake, and send nothing more."""
+    begun = []
+    for beginning in sent:
+        begun.append(stack.enter_context(socket.create_connection(("127.0.0.1", server.port))))
+        begun[-1].sendall(beginning)
+        begun[-1].settimeout(0)
+    return begun
+
+
+def test_the_oldest_of_too_many_unfinished_handshakes_is_given_up(secure_server: Server, state: Path) -> None:
+    """A new client never waits for them."""
+    with ExitStack() as stack:
+        begun = begin_handshakes(secure_server, stack, (HANDSHAKES_MAX + 20) * [first_message()])
+        answer = requests.get(f"{secure_server.url}/health/", timeout=60, verify=str(state / "ca.pem"))
+        assert answer.status_code == 200
+        with suppress(BlockingIOError):
+            while begun[0].recv(1 << 16):
+                pass
+            begun[0].settimeout(60)
+        assert begun[0].gettimeout() == 60, "the oldest one is closed"
+        begun[-1].recv(1 << 16)
+        with pytest.raises(BlockingIOError):
+            begun[-1].recv(1)
+
+
+class CountingContext(ssl.SSLContext):
+    """Counts the handshakes that a server has begun."""
+
+    begun = 0
+
+    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
+        """Count a handshake."""
+        self.begun += 1
+        return super().wrap_bio(*arguments, **options)
+
+
+def test_a_handshake_costs_nothing_before_its_first_message_has_arrived(tmp_path: Path) -> None:
+    """A crowd that sends a byte each keeps no other client waiting."""
+    certificate, key, issuer = certificate_files(tmp_path)
+    context = CountingContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    whole = first_message()
+    with make_server(security=Security(context)) as server, ExitStack() as stack:
+        parts = [whole[:length] for length in (1, 3, 5, 100, len(whole) - 1)]
+        begun = begin_handshakes(server, stack, 8 * parts)
+        url = server.url.replace("127.0.0.1", "localhost")
+        assert requests.get(f"{url}/health/", timeout=60, verify=str(issuer)).status_code == 200
+        assert context.begun == 1
+        begun[-1].settimeout(60)
+        begun[-1].sendall(whole[-1:])
+        assert begun[-1].recv(1) == b"\x16", "a slow client gets its answer"
 
 
 def test_a_given_certificate_is_used(tmp_path: Path) -> None:

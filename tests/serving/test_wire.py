@@ -71,5 +71,5 @@ def test_an_answer_without_end_is_cut(kind: str, scheme: str, tmp_path: Path) ->
     receiver = FloodingReceiver(*ENDLESS[kind], tls if scheme == "https" else None)
     request = WebhookRequest(f"{scheme}://localhost:{receiver.port}/", {}, b"{}")
     with closing(receiver), pytest.raises(Undelivered, match=CUT):
-        post_over_network(request, lambda status: None, Trust.of(issuer))
+        post_over_network(request, lambda status: None, 5.0, Trust.of(issuer))
     assert receiver.sent_bytes < ANSWER_BYTES_MAX + BUFFERED_BYTES_MAX

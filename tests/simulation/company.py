@@ -5,15 +5,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from payment_sandbox.delivery.outbox import DeliveringOutbox
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.operations.authorizations import apply_to_ledger, capture_amount
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.deliver_webhook import PreparedAttempt
 from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
@@ -22,6 +22,7 @@ from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.caller import (
     AlreadyAnswered,
     Caller,
+    Carrier,
     SavedAnswer,
     TrackedRequest,
     WaitingThread,
@@ -30,10 +31,8 @@ from payment_sandbox.projects.caller import (
 )
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset, Services
-from payment_sandbox.serving.courier import Courier
+from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
@@ -57,42 +56,38 @@ PAUSE_SECONDS: Final = 0.2
 class SimulatedServices(Services):
     """A server's services, on the thread whose turn it is."""
 
-    delivers = True
-
     def __init__(self, server: "Server", world: World) -> None:
         super().__init__(world.real)
         self._server = server
-        self._world = world
-        self.carriers: deque[Callable[..., None]] = deque()  # each delivers the webhooks in an outbox
 
-    def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
-        """Queue the outbox for delivery."""
-        self.carriers.append(lambda _: self._server.courier.deliver_all(project, epoch))
-
-    def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
-        """Deliver one webhook."""
-        self._server.courier.deliver(project, epoch, entry)
-
-    def pause(self, seconds: float) -> None:
-        """Let other servers work."""
-        self._world.wait(seconds)
+    def create_outbox(self, project: Project) -> Outbox:
+        """Create an outbox whose webhooks the simulated courier delivers."""
+        return DeliveringOutbox(project, self._server.courier)
 
 
-class SimulatedCourier(Courier):
-    """A courier whose pauses let the world run."""
+class SimulatedCourier:
+    """A courier that delivers to the simulated shop, on the thread that holds the server."""
 
     def __init__(self, server: "Server", company: "Company") -> None:
-        super().__init__()
         self._company = company
         self._server = server
+        self.carriers: deque[Carrier] = deque()
 
-    def _send_copies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
+    def receiver(self, project: Project, url: str) -> Receiver:
+        """Return the shop."""
+        return self
+
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send the webhook to the simulated shop."""
-        return [(self._company.receive(self._server, prepared.entry.queued), prepared.real_at)]
+        return [DeliveryOutcome(self._company.receive(self._server, attempt.queued), attempt.real_at)]
 
-    def deliver_all(self, project: Project, epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox."""
-        self._deliver_outbox(project, epoch)
+    def delivers_on_waiting_thread(self, project: Project) -> bool:
+        """Deliver on the thread that holds the server."""
+        return True
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Let the next thread that holds the server do the work."""
+        self.carriers.append(DeferredCarrier(work))
 
     def pause(self, seconds: float) -> bool:
         """Let other servers work."""
@@ -101,13 +96,26 @@ class SimulatedCourier(Courier):
         return False
 
 
+class DeferredCarrier(NamedTuple):
+    """Deliveries that a thread has handed over."""
+
+    work: Callable[[], None]
+
+    def carry(self, is_enough: Callable[[], bool]) -> None:
+        """Deliver all webhooks."""
+        self.work()
+
+    def start_thread(self) -> None:
+        """Wait for a thread that holds the server."""
+
+
 class Server:
     """A simulated server: its memory and its background work."""
 
     def __init__(self, company: "Company", name: str) -> None:
         self.database = SimulatedDatabase(company.shared, name)
-        self.services = SimulatedServices(self, company.world)
         self.courier = SimulatedCourier(self, company)
+        self.services = SimulatedServices(self, company.world)
         database: Any = self.database
         self.registry = ClusterRegistry(self.services, database, CATALOGUE, ids=None)
         self._world = company.world
@@ -120,7 +128,7 @@ class Server:
         self._is_busy = True
         try:
             with as_waiting_thread() as waiting:
-                waiting.carriers = self.services.carriers
+                waiting.carriers = self.courier.carriers
                 yield waiting
         finally:
             self._is_busy = False

@@ -7,7 +7,7 @@ import pytest
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.commands import Command
-from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.storage.codec import decode
 from payment_sandbox.storage.rows import AGENDA, rows_of

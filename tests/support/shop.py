@@ -28,13 +28,18 @@ Answer = Callable[[Received], int | tuple[int, dict[str, str]]]
 class ShopInServer:
     """A shop in the server's process, which answers 200 to everything."""
 
-    def __call__(self, request: WebhookRequest, on_status: Callable[[int], None], /) -> ReceiverAnswer:
+    def __call__(
+        self, request: WebhookRequest, on_status: Callable[[int], None], timeout_seconds: float, /
+    ) -> ReceiverAnswer:
         on_status(200)
         return ReceiverAnswer()
 
     def locate_handler(self, thread_id: int) -> str | None:
         """Return None: a handler is never late."""
         return None
+
+    def report_late_handler(self, location: str, timeout_seconds: float) -> None:
+        """Report nothing."""
 
 
 class Shop:

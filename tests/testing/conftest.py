@@ -1,12 +1,12 @@
 """Fixtures that the tests of the plugin share."""
 
-import logging
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
+from payment_sandbox.testing.servers import PaymentSandboxServer
 
 
 @pytest.fixture
@@ -15,33 +15,31 @@ def orders(payment_sandbox: PaymentSandbox) -> str:
     return f"{payment_sandbox.base_url}/v1/orders/"
 
 
-class LateHandlers(logging.Handler):
-    """Sets an event once the sandbox has logged the expected number of late handlers."""
+class LateHandlers:
+    """Collects the lines about late handlers, and sets an event once the expected number has been shown."""
 
     expected = 1
 
     def __init__(self) -> None:
-        super().__init__()
-        self.all_logged = threading.Event()
+        self.lines: list[str] = []
+        self.all_shown = threading.Event()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Count a late handler."""
-        if "no answer within 5 seconds" in record.getMessage():
-            self.expected -= 1
-            if not self.expected:
-                self.all_logged.set()
+    def __call__(self, line: str) -> None:
+        """Collect a line."""
+        self.lines.append(line)
+        if len(self.lines) == self.expected:
+            self.all_shown.set()
 
 
 @pytest.fixture
-def late_handlers() -> Iterator[LateHandlers]:
-    """The late handlers that the sandbox logs."""
-    handler = LateHandlers()
-    logging.root.addHandler(handler)
-    yield handler
-    logging.root.removeHandler(handler)
+def late_handlers(payment_sandbox_server: PaymentSandboxServer) -> Iterator[LateHandlers]:
+    """The lines about late handlers, instead of those on the terminal."""
+    before, payment_sandbox_server.report = payment_sandbox_server.report, (lines := LateHandlers())
+    yield lines
+    payment_sandbox_server.report = before
 
 
 @pytest.fixture
 def too_late(late_handlers: LateHandlers) -> threading.Event:
-    """An event that is set once the sandbox has logged a late handler."""
-    return late_handlers.all_logged
+    """An event that is set once the sandbox has reported a late handler."""
+    return late_handlers.all_shown

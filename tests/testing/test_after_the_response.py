@@ -86,13 +86,16 @@ def test_a_direct_call_by_the_test_waits_for_its_webhooks(shop: Shop) -> None:
     assert shop.log == ["unknown"]
 
 
-def test_the_application_is_left_as_it_was(shop: Shop) -> None:
-    """The application's class is replaced only while the sandbox watches it."""
-    assert isinstance(shop.flask, Flask)
-    shop.sandbox.deliver_to(shop.flask)
-    assert type(shop.flask) is not Flask
+def test_the_application_is_never_changed(shop: Shop, payment_sandbox_server: PaymentSandboxServer) -> None:
+    """The application keeps its class and its attributes; its class calls it as before once nobody watches."""
+    with payment_sandbox_server.project() as other:
+        app = Flask("another shop")
+        before = dict(vars(app))
+        other.deliver_to(app)
+        other.browser(app)
+        assert (type(app), dict(vars(app))) == (Flask, before)
     shop.sandbox.deliver_over_network()
-    assert type(shop.flask) is Flask
+    assert not hasattr(Flask.__dict__["__call__"], "__wrapped__")
 
 
 def test_two_projects_may_watch_one_application(
@@ -101,7 +104,7 @@ def test_two_projects_may_watch_one_application(
     """The application is restored only when no project watches it any more."""
     with payment_sandbox_server.project() as other:
         other.deliver_to(shop.flask)
-    assert type(shop.flask) is not Flask
+    assert hasattr(Flask.__dict__["__call__"], "__wrapped__")
     shop.flask.test_client().post("/checkout")
     assert shop.log == ["answered", "known"]
 
@@ -151,9 +154,9 @@ def test_an_asgi_application_gets_webhooks_after_its_response(
     payment_sandbox.deliver_to(app)
     assert TestClient(app).post("/checkout").text == "thank you"
     assert log == ["answered", "webhook"]
-    assert type(app) is not Starlette
-    payment_sandbox.close()
     assert type(app) is Starlette
+    payment_sandbox.close()
+    assert not hasattr(Starlette.__dict__["__call__"], "__wrapped__")
 
 
 @pytest.mark.parametrize("is_intercepted", [True, False])

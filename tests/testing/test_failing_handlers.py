@@ -2,6 +2,10 @@
 
 import asyncio
 import logging
+import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +22,9 @@ from werkzeug.wrappers import Response
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.asgi import starlette
+from tests.support.commands import hearing
 from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
-from tests.support.suites import suite
+from tests.support.suites import SHOP, WITHOUT, suite
 from tests.testing.conftest import LateHandlers
 
 NO_ANSWER = "no answer within 5 seconds"
@@ -108,16 +113,16 @@ HANGING_UNTIL_CANCELLED: list[tuple[Callable[[threading.Event], Any], str, Any]]
     "rows", [HANGING_UNTIL_RELEASED, HANGING_UNTIL_CANCELLED], ids=["released", "cancelled"]
 )
 def test_handlers_that_hang_count_as_unanswered(
-    payment_sandbox_server: PaymentSandboxServer, late_handlers: LateHandlers, caplog: pytest.LogCaptureFixture,
+    payment_sandbox_server: PaymentSandboxServer, late_handlers: LateHandlers,
     rows: list[tuple[Callable[[threading.Event], Any], str, Any]],
 ) -> None:  # fmt: skip
-    """They are cancelled or abandoned, the tests go on, and the timelines and the log show their locations."""
-    late_handlers.expected = sum(thread == "waiting" for _, _, thread in rows)  # the others are not logged
+    """They are cancelled or abandoned, the tests go on, and the timelines and the terminal show their locations."""
+    late_handlers.expected = len(rows)
     end_of_test = threading.Event()
     with ExitStack() as open_projects, ThreadPoolExecutor(len(rows)) as threads:  # all wait at the same time
         projects = [open_projects.enter_context(payment_sandbox_server.project()) for _ in rows]
         for project, (shop, _, thread) in zip(projects, rows, strict=True):
-            release = late_handlers.all_logged if thread == "waiting" else end_of_test
+            release = late_handlers.all_shown if thread == "waiting" else end_of_test
             project.deliver_to(shop(release), thread=thread)
         attempts = list(threads.map(visit, projects, [loop for _, loop, _ in rows]))
         end_of_test.set()
@@ -125,11 +130,13 @@ def test_handlers_that_hang_count_as_unanswered(
             assert (attempt["error"], attempt["response"]) == (NO_ANSWER, None), row
             is_located = row[:2] != (blocking_asgi, "asyncio")  # the timeline does not locate it there
             assert ("in hang" in project.timeline()) == is_located, row
-        reports = [projects[0].timeline(), caplog.text]
-    if rows is HANGING_UNTIL_RELEASED:
-        assert all("Location of the handler:" in report for report in reports)
-        assert "in hang" in caplog.text
-        assert "pytest-timeout" in caplog.text
+        assert "Location of the handler:" in projects[0].timeline()
+    assert sum("the webhook handler" in line for line in late_handlers.lines) == len(rows)
+    for line in late_handlers.lines:
+        assert re.search(
+            r"handler \S+ \(\S+\.py, line \d+(, in hang)?\): no answer within 5 seconds\. ", line
+        )
+        assert "Ctrl-C" in line
 
 
 def fail(order_id: str) -> None:
@@ -400,6 +407,52 @@ def test_a_handler_that_never_returns_is_ended_with_its_test(tmp_path: Path) -> 
     assert "1 failed, 1 passed" in result.stdout, result.stdout
     assert "in hang" in result.stdout
     assert "Timeout (>250.0s)" in result.stdout
+
+
+HANGS_FOR_GOOD = """
+import time
+import unittest
+
+from payment_sandbox.testing.unittesting import PaymentSandboxMixin
+
+app = Flask("shop")
+
+
+@app.post("/webhook")
+def hang():
+    while True:
+        time.sleep(1)
+
+
+class ShopTest(PaymentSandboxMixin, unittest.TestCase):
+    payment_settings = {"webhook_timeout": 0.2}
+
+    def test_it(self):
+        self.payment_sandbox.deliver_to(app)
+        self.payment_sandbox.act(place(self.payment_sandbox)["id"], action="visit")
+"""
+
+
+@pytest.mark.parametrize(
+    "runner", [("pytest", "-v", *WITHOUT), ("unittest", "--buffer", "--catch")], ids=lambda names: names[0]
+)
+def test_a_handler_that_hangs_for_good_is_named_on_the_terminal(
+    tmp_path: Path, runner: tuple[str, ...]
+) -> None:
+    """Although the runner captures output, a line names the handler; Ctrl-C then ends the run at once."""
+    file = tmp_path / "test_shop.py"
+    file.write_text(SHOP + HANGS_FOR_GOOD)
+    command = hearing([sys.executable, "-m", *runner, file.name])
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = next((each for each in process.stdout if "no answer within 0.2 seconds" in each), "")
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=AT_MOST_SECONDS)
+    place = rf"payment-sandbox: the webhook handler hang \({re.escape(str(file))}, line \d+\):"
+    assert re.match(place, line), line + rest
+    assert "KeyboardInterrupt" in rest
 
 
 def test_a_handler_on_another_thread_is_reported(payment_sandbox: PaymentSandbox) -> None:

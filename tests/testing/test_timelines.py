@@ -5,10 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 from requests import ConnectionError  # noqa: A004
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.documentation.frameworks import FRAMEWORKS
 from tests.support.in_process import ORDER, place, shop_that
 from tests.support.suites import suite
 
@@ -79,6 +84,50 @@ def test_webhooks_are_shown_with_their_address(payment_sandbox: PaymentSandbox) 
     assert "403 · Forbidden CSRF & more" in timeline
     assert "from http://testserver/webhook" in timeline
     assert "redirects are not followed: this one leads to https://shop.example/hook/" in timeline
+
+
+def flask_shop() -> Flask:
+    """Return a shop whose handler never runs."""
+    app = Flask("shop")
+    app.add_url_rule("/hook/", view_func=never_runs, methods=["POST"])
+    return app
+
+
+def never_runs(request: Request | None = None) -> Any:
+    """Fail, because no webhook arrives here."""
+    raise AssertionError(request)
+
+
+@pytest.mark.parametrize(
+    ("app", "name", "status"),
+    [
+        (flask_shop(), "Flask 3.1", "308"),
+        (Starlette(routes=[Route("/hook/", never_runs, methods=["POST"])]), "Starlette 1.10", "307"),
+    ],
+    ids=["Flask", "Starlette"],
+)
+def test_a_framework_redirects_to_its_route(
+    payment_sandbox: PaymentSandbox, app: Any, name: str, status: str
+) -> None:
+    """The webhook counts as delivered, although the handler never ran; the review names the missing slash."""
+    payment_sandbox.deliver_to(app, webhook_url="http://testserver/hook")
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (webhook,) = payment_sandbox.webhooks
+    response = webhook["attempts"][0]["response"]
+    assert response is not None
+    assert (webhook["state"], response["status"]) == ("delivered", int(status))
+    (finding,) = (each for each in payment_sandbox.review() if each.rule == "HOOK-09")
+    assert finding.advice.endswith("write webhook_url with the final slash.")
+    assert [each.missing_slash for each in FRAMEWORKS if name in each.name] == [status]
+
+
+def test_a_redirect_to_another_host_is_no_matter_of_slashes(payment_sandbox: PaymentSandbox) -> None:
+    """A permanent redirect of a whole server names its target."""
+    moved = {"Location": "https://shop.example/hook"}
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ("", 301, moved)), "http://testserver/webhook")
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (finding,) = (each for each in payment_sandbox.review() if each.rule == "HOOK-09")
+    assert "write https://shop.example/hook as webhook_url" in finding.advice
 
 
 def test_a_missing_webhook_url_is_reported(payment_sandbox: PaymentSandbox) -> None:

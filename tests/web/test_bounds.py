@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookAttempt, WebhookRequest
 from payment_sandbox.projects.events import TOO_LONG_REMARK
 from payment_sandbox.projects.journal import (
@@ -139,8 +140,8 @@ def fill_notices(project: Project, count: int) -> int:
 def fill_disconnected_listeners(project: Project, count: int) -> int:
     """Disconnect listeners."""
     for number in range(count):
-        project.relay.disconnect(f"listener {number}")
-    return sum(project.relay.is_disconnected(f"listener {number}") for number in range(count))
+        listener_of(project).disconnect(f"listener {number}")
+    return sum(listener_of(project).is_disconnected(f"listener {number}") for number in range(count))
 
 
 def fill_answers(project: Project, count: int) -> int:

@@ -9,6 +9,8 @@ from weakref import ref
 import pytest
 import requests
 
+from payment_sandbox.delivery.outbox import DeliveringOutbox
+from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server
@@ -99,8 +101,9 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
         events.wait_after(events.number, 0.02)
     assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
     assert events.slots.of(SERIALIZED_EVENTS)._known == {}
+    assert isinstance(outbox, DeliveringOutbox)
     assert (outbox._pending, outbox._awaited) == ({}, [])
-    assert project.relay._offered == {}
+    assert listener_of(project)._offered == {}
 
 
 def test_a_request_that_fails_late_still_sends_its_webhook(

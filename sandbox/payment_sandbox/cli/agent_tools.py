@@ -192,7 +192,7 @@ class SandboxTools:
 
         action: of a customer visit, pay, cancel, fail or choose; of a bank credit; of a screening approve,
         decline or error; of a processor settle or fail. order_id: an id, or last. amount: cents of a bank's
-        credit. details: more of the action as JSON, such as {"card": "challenge"}.
+        credit. details: more as JSON, such as {"card": "challenge"} or {"transaction_id": "..."}.
         """
         more = {**({"amount": amount} if amount else {}), **_read_object(details, "details")}
         path = f"/control/orders/{self._order_id(order_id)}/act/"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -25,11 +26,11 @@ from payment_sandbox.cli.options import (
     print_once,
     scenario_names,
 )
-from payment_sandbox.cli.workers import PARENT_VARIABLE, Workers, stop_with_stdin
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
 from payment_sandbox.scenarios.catalogue import PROFILES
+from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
     from payment_sandbox.cli import server_process
@@ -152,13 +153,6 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     help="An SQLite file for the state, which survives restarts; or the postgresql:// address of a "
     "database that several servers share.",
 )
-@click.option(
-    "--workers",
-    default=1,
-    show_default=True,
-    type=NumberOption(1, 64),
-    help="Number of processes on this port; more than one needs a database.",
-)
 @click.option("--max-projects", type=NumberOption(1), help="Maximum number of projects.")
 @click.option("--max-orders", type=NumberOption(1), help="Maximum number of orders per project.")
 @click.option("--max-megabytes", type=NumberOption(1), help="Maximum data per project, in megabytes.")
@@ -180,42 +174,34 @@ def serve(
     ready_file: Path | None,
     log_format: str,
     quiet: bool,
-    workers: int,
     **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call, webhook and status change."""
     hosts = options.pop("stands_in_for")
     port = _apply_provider_options(hosts, port, options) if hosts else port
-    server_process.check_options(host, {**options, "workers": workers})
-    is_child = PARENT_VARIABLE in os.environ
-    with_stdin = options.pop("stop_with_stdin") or is_child
+    server_process.check_options(host, options)
+    with_stdin = options.pop("stop_with_stdin")
     options["control_token"] = _control_token(host, options["control_token"])
     stopped = StopRequest()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
     activity = None if quiet else server_process.create_activity(log_format)
-    options |= {"observer": activity, "is_worker": workers > 1 or is_child}
-    server = server_process.start_server(host, port, **options)
-    others = Workers(workers - 1, server.port, options["control_token"])
+    server = server_process.start_server(host, port, observer=activity, **options)
     if with_stdin:
-        stop_with_stdin(stopped.set)
+        start(Thread(target=_stop_with_stdin, args=(stopped,), name="stdin", daemon=True))
     announcement = server_process.Announcement(server, host, options["control_token"], hosts)
     announced = server_process.describe(announcement, as_json=log_format == "json")
-    with server_process.ready_file(None if is_child else ready_file, server), activity or nullcontext():
-        if not is_child:
-            print_once(announced)
-        others.start()
+    with server_process.ready_file(ready_file, server), activity or nullcontext():
+        print_once(announced)
         _warm_up(server, stopped)
         stopped.wait()
-        others.terminate()
         server.stop(DRAIN_NOTICE_SECONDS)
-        others.join()
 
 
 def _remove_stale_file(context: click.Context, path: Path | None) -> Path | None:
     """Remove the ready file of an earlier start, before any reason not to start is found."""
-    if not context.resilient_parsing and PARENT_VARIABLE not in os.environ:
+    if not context.resilient_parsing:
         server_process.remove_ready(path)
     return path
 
@@ -238,6 +224,12 @@ class StopRequest:
                 self._requests.get(timeout=timeout)
                 self._is_set = True
         return self._is_set
+
+
+def _stop_with_stdin(stopped: StopRequest) -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    stopped.set()
 
 
 def _control_token(host: str, token: str | None) -> str | None:

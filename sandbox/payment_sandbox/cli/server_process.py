@@ -22,7 +22,6 @@ from payment_sandbox.serving import binding
 from payment_sandbox.serving.binding import ALL_INTERFACES, PortInUse, own_addresses, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.server import Server, build
-from payment_sandbox.serving.starting import is_database
 from payment_sandbox.storage.codec import NotStored, StateRefused
 from payment_sandbox.version import __version__
 
@@ -218,7 +217,6 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
             fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLE_URLS)}")
     if HOST_NAME.fullmatch(host) is None:
         fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
-    _check_workers(options["workers"], options["state"])
     _check_names("--allow-host", options["allow_hosts"], "pay.example")
     _check_names("--deliver-to", options["deliver_to"], "shop.example")
 
@@ -227,11 +225,6 @@ def _check_names(option: str, names: Sequence[str], example: str) -> None:
     for name in names:
         if HOST_NAME.fullmatch(name) is None:
             fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
-
-
-def _check_workers(count: int, state: str | None) -> None:
-    if count > 1 and not is_database(state or ""):
-        fail("--workers: several processes share their projects in a database; add --state postgresql://...")
 
 
 def create_activity(log_format: str) -> Activity:

@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.orders.webhooks import Reply, WebhookRequest
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, WebhookRequest
 
 RECONNECT_SECONDS: Final = 0.2  # the pause between two connection attempts
 UNCONFIRMED_MAX: Final = 10_000
 CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
+TIMEOUT_SECONDS_MAX: Final = 60.0
 FORWARD_TO: Final = "forward_to"
 WEBHOOK_HEADERS: Final = ("Content-Type", "Accept", "User-Agent")
 """The only headers of a webhook that the server decides."""
@@ -89,7 +90,7 @@ class Listener:
         *,
         on_forwarded: Callable[[ForwardedWebhook], None],
         on_server: Callable[[str | None], None],
-        send: Callable[[WebhookRequest], Reply],
+        send: Callable[[WebhookRequest, float], Reply],
     ) -> None:
         """Forward with ``send``, which delivers to the shop.
 
@@ -163,7 +164,9 @@ class Listener:
             self._report_answer(offer, reply)
             return
         headers = {name: value for name, value in offer["headers"].items() if name.title() in WEBHOOK_HEADERS}
-        reply = self._send(WebhookRequest(self._url, headers, offer["body"].encode()))
+        request = WebhookRequest(self._url, headers, offer["body"].encode())
+        seconds = float(offer.get("timeout_seconds", TIMEOUT_SECONDS))  # older servers do not name it
+        reply = self._send(request, max(0.1, min(seconds, TIMEOUT_SECONDS_MAX)))
         self._unconfirmed.add(offer, reply)
         try:
             self._report_answer(offer, reply)

@@ -20,7 +20,9 @@ LOST: Final = "lost"
 NOT_SENT_IN_TESTS: Final = "not sent: webhooks of tests stay on this machine"
 LISTEN: Final = "Make the shop listen at"
 """The beginning of advice to which the helpers for tests add a call of their own language."""
+NO_ANSWER: Final = "no answer within"
 THEN_FAILED: Final = ", then failed: "
+LEADS_TO: Final = "this one leads to "
 """In the warning about a failure after the response: ``answered 200, then failed: KeyError: 'sku'``."""
 NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
@@ -31,7 +33,7 @@ class DeliveryState(StrEnum):
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
-    UNSENT = "unsent"  # no address was set; listed on request only, and without attempts
+    UNSENT = "unsent"  # no listener was connected, or, without a stored record, no address was set
 
 
 class WebhookRequest(NamedTuple):
@@ -60,12 +62,17 @@ class Undelivered(Exception):
     traceback: str | None = None
 
 
-Send = Callable[[WebhookRequest, Callable[[int], None]], ReceiverAnswer]
-"""Sends a webhook, and reports the status of the response as soon as it arrives.
+Send = Callable[[WebhookRequest, Callable[[int], None], float], ReceiverAnswer]
+"""Sends a webhook within some seconds, and reports the status of the response as soon as it arrives.
 
 Raises:
     Undelivered: the receiver sent no response, or only part of it.
 """
+
+
+def no_answer_within(timeout_seconds: float) -> str:
+    """Return the error of an attempt that was not answered in time."""
+    return f"{NO_ANSWER} {timeout_seconds:g} second{'' if timeout_seconds == 1 else 's'}"
 
 
 DURATION_MS_MAX: Final = 86_400_000  # no attempt takes a day

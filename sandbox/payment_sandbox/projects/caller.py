@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from secrets import token_hex
 from threading import Event, get_ident
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.orders.refusals import KeyReused
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import HeldDeliveries, Outbox
+    from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox
 
 SAVED_ANSWERS_MAX: Final = 1000
 SAVED_FOR: Final = timedelta(hours=1)  # sandbox time
@@ -109,6 +109,18 @@ class TrackedRequest:
         self.is_over.set()
 
 
+class Carrier(Protocol):
+    """An outbox with webhooks that nobody sends yet."""
+
+    def carry(self, is_enough: Callable[[], bool]) -> None:
+        """Send them on this thread, until ``is_enough`` is true."""
+        ...
+
+    def start_thread(self) -> None:
+        """Let another thread send them."""
+        ...
+
+
 class WaitingThread:
     """A thread that will wait for webhooks, and then delivers them itself."""
 
@@ -116,12 +128,12 @@ class WaitingThread:
 
     def __init__(self) -> None:
         self.thread_id: int | None = get_ident()  # None once the wait is over
-        self.carriers: deque[Callable[..., None]] = deque()  # each delivers the webhooks in an outbox
+        self.carriers: deque[Carrier] = deque()
 
     def deliver(self, is_enough: Callable[[], bool]) -> None:
         """Deliver the webhooks of all outboxes, until ``is_enough`` is true."""
         while self.carriers and not is_enough():
-            self.carriers.popleft()(is_enough)
+            self.carriers.popleft().carry(is_enough)
 
 
 class Caller:

@@ -33,7 +33,7 @@ from payment_sandbox.projects.journal import (
     Record,
     RecordedDecision,
 )
-from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, ServerSync
 from payment_sandbox.projects.unmatched import faults_unmatched, note_unmatched
@@ -83,7 +83,6 @@ class Edit:
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
-        self.needs_carrier = False  # whether the applied edit has queued a webhook that nobody carries
         self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
         self._records: list[Record] = []  # actions, due events and choices
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
@@ -363,7 +362,7 @@ class Edit:
         epoch = self.epoch
         if not epoch.store.is_shared:
             for queued in self.to_send:
-                self.needs_carrier |= epoch.outbox.put(queued, self.caller.held)
+                epoch.outbox.put(queued, self.caller.held)
 
     @property
     def is_creating(self) -> bool:

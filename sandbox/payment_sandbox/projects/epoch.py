@@ -25,7 +25,7 @@ from payment_sandbox.projects.faults import NO_FAULTS, Faults
 from payment_sandbox.projects.jobs import Jobs
 from payment_sandbox.projects.journal import Journal, ReachedStatus
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
-from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
+from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.slots import Slots
@@ -118,7 +118,7 @@ class Epoch:
         self.store = store
         self.timeline: Timeline[Command] = Timeline(state.clock.anchor)
         self.ids = Ids(state.base_settings.seed, series=number)
-        self.outbox = Outbox(events)
+        self.outbox = Outbox()
         self.journal = Journal(events, is_stored=store.is_durable)
         store.share(self.journal)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number

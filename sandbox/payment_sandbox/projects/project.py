@@ -17,10 +17,9 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import STATE, ranked_lock
-from payment_sandbox.projects.outbox import HeldDeliveries, OutboxEntry, QueuedDelivery
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.relay import Relay
 from payment_sandbox.projects.settings import Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, ServerSync, Storage
@@ -33,7 +32,6 @@ from payment_sandbox.projects.unmatched import (
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
-HANDOVER_POLL_SECONDS: float = 0.02
 ADDRESS_SETTINGS: Final = ("webhook_url", "forward_to")
 """Settings that are not masked, because a masked URL could not be called."""
 KEPT_SETTINGS: Final = ("seed", "forward_to")
@@ -51,8 +49,6 @@ class Services:
 
     public_url = ""
     """The base URL for merchants and payers, without a trailing slash."""
-    delivers = False
-    """Whether webhooks are delivered; if they are not, no call waits for them."""
     quotas = NO_QUOTAS
     meter: Meter | None = None
     """Counts the records and bytes of all projects; None if there are no quotas."""
@@ -60,14 +56,9 @@ class Services:
     def __init__(self, real: RealTime) -> None:
         self.real = real
 
-    def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox in turn, on another or on a waiting thread; by default, none."""
-
-    def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
-        """Deliver one webhook on this thread, and return once it is answered; by default, drop it."""
-
-    def pause(self, seconds: float) -> None:
-        """Wait in real time for another server; by default, not at all."""
+    def create_outbox(self, project: "Project") -> Outbox:
+        """Create the outbox of the next epoch; by default, it delivers nothing."""
+        return Outbox()
 
     def wake(self, project: "Project") -> None:
         """Recompute the time of the project's next agenda entry; by default, only calls look at it."""
@@ -100,7 +91,6 @@ class Project:
         self.services = services
         self.masking = Masking()
         self.events = Events(self.masking)
-        self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
         self.loaded_at = services.real.wall_now()
@@ -122,6 +112,7 @@ class Project:
         store.account = self.account
         epoch = Epoch(number, State.initial(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
+        epoch.outbox = self.services.create_outbox(self)
         return epoch
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
@@ -149,7 +140,6 @@ class Project:
         before.outbox.close()
         if before.number != epoch.number:  # not the same epoch, read again
             before.journal.close()
-        self.relay.clear()
 
     def reset(self, scenario: Scenario) -> None:
         """Return to the initial state, with this scenario (CTL-09); work in progress is discarded.
@@ -199,7 +189,6 @@ class Project:
         with self._state_lock:
             self.is_deleted = True
             self.epoch.outbox.close()
-            self.relay.clear()
             if self.account is not None:
                 self.account.close()
         self.services.on_epoch_end(self.epoch)
@@ -222,7 +211,7 @@ class Project:
     def end_waiting(self) -> None:
         """End all calls that wait for this project."""
         self.events.end()
-        self.relay.wake()
+        self.epoch.outbox.wake()
 
     def _replace_current(self, epoch: Epoch, change: ChangeSet) -> Epoch:
         self._check_current(None)
@@ -230,7 +219,6 @@ class Project:
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
         before.journal.close()
-        self.relay.clear()
         return before
 
     def _refuse_secrets(self, before: State, after: State) -> None:
@@ -311,8 +299,8 @@ class Project:
 
     def _notify_services(self, edit: Edit) -> None:
         """Let the services work on the effects of an edit."""
-        if edit.needs_carrier:
-            self.services.deliver_outbox(self, edit.epoch)
+        if edit.to_send:
+            edit.epoch.outbox.start()
         if edit.is_due_earlier and not edit.epoch.is_advancing:
             self._wake(edit)
         for _ in edit.created:
@@ -413,14 +401,14 @@ class Project:
                 edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
-            self.end_listener_wait()
+            self.epoch.outbox.send_unsent()
 
     # Webhooks
 
     def put(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Queue a webhook."""
-        if epoch.outbox.put(queued, caller().held):
-            self.services.deliver_outbox(self, epoch)
+        epoch.outbox.put(queued, caller().held)
+        epoch.outbox.start()
 
     def send_pending(self) -> None:
         """Send the pending webhooks, and wake the project for its due commands."""
@@ -430,34 +418,17 @@ class Project:
                 self.put(epoch, queued._replace(job=0))
         self.services.wake(self)
 
-    def end_listener_wait(self) -> None:
-        """Queue the webhooks that await a listener."""
-        epoch = self.epoch
-        if epoch.outbox.end_listener_wait():
-            self.services.deliver_outbox(self, epoch)
-
     def release(self, held: HeldDeliveries) -> None:
         """Queue the held webhooks."""
-        epoch = self.epoch  # read first: a reset during the release must not start a carrier of the new epoch
-        if held.outbox.release(held) and epoch.outbox is held.outbox:
-            self.services.deliver_outbox(self, epoch)
+        held.outbox.release(held)
         wakes_scheduler, held.wakes_scheduler = held.wakes_scheduler, False
         if wakes_scheduler:
             self.services.wake(self)
 
     def deliver_held(self, held: HeldDeliveries) -> None:
         """Deliver the held webhooks on this thread, outside the queue, and return once they are answered."""
-        epoch = self.epoch
-        while epoch.outbox is held.outbox and self.deliver_now(epoch, held):
-            pass
+        held.outbox.send_held(held)
         self.release(held)
-
-    def deliver_now(self, epoch: Epoch, source: QueuedDelivery | HeldDeliveries) -> bool:
-        """Deliver a webhook, or the next held one, on this thread; return False if none is held."""
-        with epoch.outbox.sending(source) as entry:
-            if entry is not None:
-                self.services.deliver(self, epoch, entry)
-        return entry is not None
 
     def settle(
         self,
@@ -471,24 +442,7 @@ class Project:
         Without orders, wait for all webhooks queued or in flight at the time of the call. Return False on
         timeout, or once ``is_enough`` is true.
         """
-        if not self.services.delivers:
-            return True
-        monotonic_seconds = self.services.real.monotonic_seconds
-        until_seconds = monotonic_seconds() + timeout_seconds
-        outbox = (epoch or self.epoch).outbox
-
-        def is_late() -> bool:
-            return is_enough() or monotonic_seconds() >= until_seconds
-
-        while self.storage.awaits_courier and not is_late():  # the courier hands over between two attempts
-            self.services.pause(HANDOVER_POLL_SECONDS)
-            self.storage.follow(self)
-        with outbox.awaiting(orders) as awaited:
-            if (waiting := caller().waiting_thread()) is not None:
-                waiting.deliver(lambda: is_late() or outbox.is_settled(awaited))
-            if caller().is_handling(outbox):  # the callback would wait for its own end
-                return True
-            return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), is_enough)
+        return (epoch or self.epoch).outbox.settle(timeout_seconds, is_enough, orders)
 
     # Reading
 

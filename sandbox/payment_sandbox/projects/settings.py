@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
-from marshmallow import ValidationError
+from marshmallow import ValidationError, validate
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import (
@@ -22,11 +22,12 @@ from payment_sandbox.forms import (
     checks,
     read,
 )
-from payment_sandbox.forms.fields import Anything, AnyValue, Label
+from payment_sandbox.forms.fields import Anything, AnyValue, Label, Number
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.orders.refusals import Invalid, refusal_classes
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.scenarios.catalogue import PROFILES
 
 ERROR_TYPES: Final = (
@@ -71,6 +72,8 @@ TEST_MODE: Final = "test"
 LINES_DECIDE: Final = "lines"
 AFTER_RESPONSE: Final = "after_response"
 BEFORE_RESPONSE: Final = "before_response"
+TIMEOUT_RANGE: Final = (0.1, 60.0)
+"""The bounds of ``webhook_timeout``, in seconds."""
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
 
 
@@ -110,7 +113,8 @@ class SettingsForm(Form):
         allow_none=True, about="The URL for webhooks, unless an order has its own URL; null means none."
     )
     forward_to = WebUrl(
-        allow_none=True, about="The target of the command listen; webhooks wait until the command runs."
+        allow_none=True,
+        about="The target of the command listen; webhooks are unsent until the command runs.",
     )
     payment_methods = Items(Choice(METHOD_NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(
@@ -146,6 +150,10 @@ class SettingsForm(Form):
     unknown_locale = Choice(
         ("reject", "ignore"),
         about="How a customer.locale that is not allowed is handled; ignore treats it as absent.",
+    )
+    webhook_timeout = Number(
+        validate=validate.Range(*TIMEOUT_RANGE, error="must be between {min} and {max}"),
+        about="The real seconds that a webhook waits for the answer of the shop.",
     )
     numeric_ids = Choice(
         ("reject", "text"),
@@ -240,6 +248,7 @@ class Settings:
     issuers: tuple[Mapping[str, str], ...] = DEFAULT_ISSUERS
     personal_data: str = "optional"
     webhook_timing: str = "after_response"
+    webhook_timeout: float = TIMEOUT_SECONDS  # SET-57
     seed: int = 0
     newer_settings: Mapping[str, Any] = field(
         default_factory=dict

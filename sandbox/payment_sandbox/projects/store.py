@@ -17,7 +17,7 @@ from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.faults import Use
 from payment_sandbox.projects.journal import Journal
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.quotas import Account
 
 
@@ -140,10 +140,6 @@ class Store(ABC):
 
     def share(self, journal: Journal) -> None:
         """Share a new journal with other servers."""
-        return
-
-    def stop_sending(self) -> None:
-        """Stop sending webhooks for now, because a listener may be connected to another server."""
         return
 
     def has_jobs(self) -> bool:

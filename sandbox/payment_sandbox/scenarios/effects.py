@@ -351,7 +351,7 @@ class Swap(WebhookEffect):
     """The webhook arrives after the next one."""
 
     key = "swap"
-    field = Yes(about="Arrives after the next webhook of the project.")
+    field = Yes(about="Arrives after the next webhook of the project, or after two minutes.")
 
 
 REQUEST_EFFECTS: Final[Sequence[type[RequestEffect]]] = (ErrorStatus, Hang, Reset, Truncate, RateLimit)

@@ -53,6 +53,7 @@ class OrderAction(NamedTuple):
     has_return: bool  # the customer returns to a page of the shop
     has_earlier_attempts: bool  # earlier attempts that can still be paid
     has_authorization: bool  # the action authorizes an amount
+    transfer: str | None = None  # the page's method for a transfer that can arrive
 
 
 class JobRun(NamedTuple):

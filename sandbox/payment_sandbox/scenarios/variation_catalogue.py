@@ -162,6 +162,9 @@ PAYS_EARLIER_FIRST: Final = ReplacementScene(
 CANCELS_EARLIER: Final = ReplacementScene(
     "pays, then cancels an earlier attempt", condition=lambda step: step.has_earlier_attempts
 )
+PAYS_BY_TRANSFER_TOO: Final = ReplacementScene(
+    "pays by transfer, too", condition=lambda step: step.transfer is not None
+)
 AFTER_EARLIER_EXPIRY: Final = ReplacementScene(
     "pays once an earlier attempt has expired",
     condition=lambda step: step.has_earlier_attempts,
@@ -508,6 +511,12 @@ VARIATIONS: tuple[Variation, ...] = (
         )
     ),
     _direct_payment("month", "a month passed after {step}", ElapsedTime("P31D"), LAPSE),
+    _direct_payment(
+        "transfer-too",
+        "the customer had chosen a bank transfer before, which arrived after {step}, too",
+        PAYS_BY_TRANSFER_TOO,
+        DOUBLE_PAYMENT,
+    ),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSE).with_offers(
         VariationOffer(
             "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, findings=("SET-47",)

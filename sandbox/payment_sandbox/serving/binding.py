@@ -21,10 +21,8 @@ class PortInUse(Exception):
     """The address cannot be bound."""
 
 
-def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """Listen on an address; ``port`` 0 picks a free one. Connections wait in the backlog.
-
-    Several processes can bind a shared port; the system distributes the connections.
 
     Raises:
         PortInUse: the address is in use or does not belong to this host.
@@ -34,8 +32,6 @@ def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if is_shared:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind((host, port))
         bound.listen(CONNECTIONS_QUEUED)
         bound.setblocking(False)

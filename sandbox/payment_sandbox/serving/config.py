@@ -39,7 +39,6 @@ class ServerConfig(NamedTuple):
     port: int = 0  # 0: any free port
     listener: "SiteServer | None" = None  # used instead of an HTTP server on host and port
     limits: "Limits | None" = None  # limits of that HTTP server
-    is_worker: bool = False  # one of several processes on the same port
     public_url: str | None = None
     allow_hosts: Sequence[str] = ()
     control_token: str | None = None

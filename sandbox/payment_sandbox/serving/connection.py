@@ -3,14 +3,16 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import HttpVersion11, web_protocol, web_request, web_response, web_server
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
-from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from payment_sandbox.serving.replies import error
 
@@ -40,61 +42,72 @@ def log_once(problem: str) -> None:
 
 
 class ConnectionPlaces:
-    """Places for connections; a new one may take that of the one that has waited for its client longest."""
+    """Limits connections; a new one may take the place of the one that has waited for its client longest."""
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self._taken: set[object] = set()
+        self._all: set[object] = set()
         self.waiting: OrderedDict[object, Callable[[], object]] = OrderedDict()
         """What closes each connection that waits for its client, the longest wait first."""
-        self._wakeup = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    async def take(self, connection: object) -> None:
-        """Wait for a place; to get one, close the connection that has waited for its client longest."""
-        while len(self._taken) >= self._total:
+    async def add(self, connection: object, close: Callable[[], object]) -> None:
+        """Add a connection, which waits for its client; return once there are not too many."""
+        self._all.add(connection)
+        self.wait(connection, close)
+        while len(self._all) > self._total:
             if self.waiting:
                 oldest, close = next(iter(self.waiting.items()))
-                self.give_back(oldest)
+                self.remove(oldest)
                 close()
             else:
-                self._wakeup.clear()
-                await self._wakeup.wait()
-        self._taken.add(connection)
+                self._changed.clear()
+                await self._changed.wait()
 
-    def give_back(self, connection: object) -> None:
-        """Free the place of a closed connection, if it has one."""
+    def remove(self, connection: object) -> None:
+        """Remove a closed connection."""
         self.waiting.pop(connection, None)
-        self._taken.discard(connection)
-        self._wakeup.set()
+        self._all.discard(connection)
+        self._changed.set()
 
-    def begin_waiting(self, connection: object, close: Callable[[], object]) -> None:
+    def wait(self, connection: object, close: Callable[[], object]) -> None:
         """Note that a connection waits for its client from now on; ``close`` takes its place away."""
-        if connection in self._taken:
+        if connection in self._all:
             self.waiting[connection] = close
             self.waiting.move_to_end(connection)
-        self._wakeup.set()
+            self._changed.set()
 
 
-class ConnectionServer(web_server.Server):
-    """aiohttp's server, which counts its connections."""
+def create_request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web_protocol.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: "asyncio.Task[None]",
+) -> web_request.BaseRequest:
+    """Create a request; the error for one that is not HTTP has the version of this server."""
+    if message is web_protocol.ERROR:
+        message = message._replace(version=HttpVersion11)
+    return web_request.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
+
+
+class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
+    """A connection that reads little at once, because small chunks take long to parse."""
+
+    is_half_closed = False  # the client has closed its sending side
+    stream_wakeup: asyncio.Event | None = None  # set while an event stream is sent
 
     def __init__(
         self,
-        answer: Callable[[web_request.BaseRequest], Awaitable[web_response.StreamResponse]],
+        server: web_server.Server,
         loop: asyncio.AbstractEventLoop,
         places: ConnectionPlaces,
+        buffer: memoryview,
     ) -> None:
-        """Each connection has one of the places."""
-        super().__init__(answer, request_factory=self._create, handler_cancellation=True, loop=loop)
-        self._event_loop = loop
-        self._places = places
-        self._buffer = memoryview(bytearray(READ_BYTES))  # shared, as received data is parsed immediately
-
-    def __call__(self) -> web_protocol.RequestHandler:
-        """Create the protocol of a new connection."""
-        connection = Connection(
-            self,
-            loop=self._event_loop,
+        """``buffer`` is shared by all connections, because received data is parsed at once."""
+        super().__init__(
+            server,
+            loop=loop,
             access_log=None,  # type: ignore[arg-type]  # None disables it
             auto_decompress=False,
             keepalive_timeout=IDLE_SECONDS,
@@ -102,33 +115,18 @@ class ConnectionServer(web_server.Server):
             max_line_size=HEAD_BYTES_MAX,
             max_field_size=HEAD_BYTES_MAX,
         )
-        connection.buffer, connection.places = self._buffer, self._places
-        return connection
-
-    def _create(self, message: Any, *parts: Any) -> web_request.BaseRequest:
-        """Create a request; the error for one that is not HTTP is in the version of this server."""
-        if message is web_protocol.ERROR:
-            message = message._replace(version=HttpVersion11)
-        return self._make_request(message, *parts)
-
-    def connection_lost(self, handler: web_protocol.RequestHandler, exc: BaseException | None = None) -> None:
-        """Let another connection take the place of a closed one."""
-        super().connection_lost(handler, exc)
-        self._places.give_back(handler)
-
-
-class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
-    """A connection that reads little at once, because small chunks take long to parse."""
-
-    buffer: memoryview
-    places: ConnectionPlaces
-    is_half_closed = False  # the client has closed its sending side
-    stream_wakeup: asyncio.Event | None = None  # set while an event stream is sent
+        self.places = places
+        self._buffer = buffer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first request."""
         super().connection_made(transport)
-        self.places.begin_waiting(self, self.abort)
+        self.places.wait(self, self.abort)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Let another connection take the place."""
+        super().connection_lost(exc)
+        self.places.remove(self)
 
     def abort(self) -> None:
         """Close the connection, without what has not been sent."""
@@ -137,12 +135,12 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read."""
-        return self.buffer
+        return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Parse the data in the buffer, and wipe it, because the buffer outlives projects."""
-        data = bytes(self.buffer[:nbytes])
-        self.buffer[:nbytes] = bytes(nbytes)
+        data = bytes(self._buffer[:nbytes])
+        self._buffer[:nbytes] = bytes(nbytes)
         if self in self.places.waiting:
             self.places.waiting.move_to_end(self)
         self.data_received(data)

@@ -1,26 +1,27 @@
 """From the socket to the view: reads a request, runs its call, and sends the response.
 
-aiohttp parses a request and calls ``Gateway.answer``, which reads the body, lets ``serving/placing.py``
-decide where the call runs, runs it there, and sends the response: whole, in pieces, or as an event stream.
+aiohttp parses a request and calls ``Gateway.answer``. The route of its call is known before the body arrives;
+then ``serving/placing.py`` decides where the call runs. Its response is sent whole, in pieces, or as an event
+stream.
 """
 
-from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
-from collections.abc import Callable
+from asyncio import AbstractEventLoop, CancelledError, shield, timeout, wait
+from collections.abc import AsyncGenerator, Callable
 from io import BytesIO
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from aiohttp import HttpVersion10, HttpVersion11, web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from flask import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
-from payment_sandbox.serving.pools import Places, Pool
+from payment_sandbox.serving.placing import Placement, Places, Pool, place
 from payment_sandbox.serving.replies import Reply, error
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import Call, ClientConnection, Placement
+from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 STARTS_MAX: Final = 8  # calls that start in one iteration of the event loop, each of another project
 SLOW_MAX: Final = 8
 SLOW_MAX_PER_PROJECT: Final = 3
-STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
+STREAM_SECONDS_MAX: Final = 600.0  # the longest time to send one response in pieces
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -64,14 +65,14 @@ class Gateway:
         self._loop = loop
         self._limits = limits
         self._count = statistics.count_call
-        self._is_draining = is_draining or (lambda: False)
+        self._is_draining = is_draining
         self._snapshots_bytes: dict[str, int] = {}  # reserved for the snapshots being received, by project
         self._threads = Threads("request")
         self._starts = Places(STARTS_MAX, 1)
         self._slow = Pool(loop, self._threads, SLOW_MAX, SLOW_MAX_PER_PROJECT)
         self._waiting = Pool(loop, self._threads, limits.waiting, limits.waiting * 2 // 3)
         self._watching = Places(limits.watching, limits.watching * 2 // 3)
-        self._watchers = Watchers(loop, limits.send_seconds)
+        self._watchers = Watchers(loop)
 
     def stop(self) -> None:
         """Start no more threads; running threads end with the process."""
@@ -80,19 +81,21 @@ class Gateway:
     async def answer(self, http: web_request.BaseRequest) -> web_response.StreamResponse:
         """Answer a request; aiohttp cancels this when the client disconnects."""
         started_seconds = self._loop.time()
-        reply = Reply(http, closes_connection=self._is_draining())
+        is_last = self._is_draining is not None and self._is_draining()
+        reply = Reply(http, self._limits.send_seconds, closes_connection=is_last)
         try:
             if http.version not in (HttpVersion10, HttpVersion11):
                 return reply.reset()
             if (refusal := _refuse(http)) is not None:
                 return await reply.send(refusal)
+            body = BytesIO()
+            call = self._application.route(environment(http, body), ClientConnection(http.raw_headers))
             if not http.body_exists:
-                return await self._answer(http, reply, BytesIO(), 0)
-            if _may_be_large(http) and (call := self._place_large(http)) is not None:
-                return await self._answer_snapshot(http, reply, call)
-            return await self._answer(
-                http, reply, *await self._read(http, BODY_BYTES_MAX, self._limits.body_seconds)
-            )
+                return await self._answer(http, reply, call, 0)
+            if _may_be_large(http, call):
+                return await self._answer_snapshot(http, reply, call, body)
+            length = await self._read(http, body, BODY_BYTES_MAX, self._limits.body_seconds)
+            return await self._answer(http, reply, call, length)
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
         except ConnectionError:  # the client has disconnected, or the application cuts the connection
@@ -103,16 +106,8 @@ class Gateway:
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
 
-    def _place_large(self, http: web_request.BaseRequest) -> Call | None:
-        """Return the call for a request before its large body arrives; None if its route takes none."""
-        client = ClientConnection(http.raw_headers, has_event_loop=True)
-        call = self._application.place(
-            environment(http, BytesIO(), 0), http.content_length or STATE_BYTES_MAX, client
-        )
-        return call if call.route is not None and call.route.facts.admit is not None else None
-
     async def _answer_snapshot(
-        self, http: web_request.BaseRequest, reply: Reply, call: Call
+        self, http: web_request.BaseRequest, reply: Reply, call: Call, body: BytesIO
     ) -> web_response.StreamResponse:
         """Answer a request with a large body, if its sender may send one, and there is memory for it."""
         checking = await self._slow.start(call.group, lambda: self._application.admit(call))
@@ -125,61 +120,61 @@ class Gateway:
             return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
         self._snapshots_bytes[project_id] = reserved
         try:
-            return await self._answer(
-                http, reply, *await self._read(http, STATE_BYTES_MAX, self._limits.snapshot_seconds)
-            )
+            length = await self._read(http, body, STATE_BYTES_MAX, self._limits.snapshot_seconds)
+            return await self._answer(http, reply, call, length)
         finally:
             del self._snapshots_bytes[project_id]
 
     async def _read(
-        self, http: web_request.BaseRequest, bytes_max: int, seconds_max: float
-    ) -> tuple[BytesIO, int]:
-        """Read a body up to its limit; return it and its length. aiohttp drops the rest of a longer one."""
-        body, length = BytesIO(), http.content_length or 0
-        if length > bytes_max:  # the application will refuse it
-            return body, length
+        self, http: web_request.BaseRequest, body: BytesIO, bytes_max: int, seconds_max: float
+    ) -> int:
+        """Read a body up to its limit; return its length. aiohttp drops the rest of a longer one."""
+        if (http.content_length or 0) > bytes_max:  # the application will refuse it
+            return http.content_length or 0
         is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
         if is_expected and http.transport is not None:
             http.transport.write(CONTINUE_RESPONSE)
         until_seconds = self._loop.time() + seconds_max
         while body.tell() <= bytes_max and not http.content.at_eof():
-            if not http.content.is_eof() and _connection(http).is_half_closed:
+            if not http.content.is_eof() and cast(Connection, http.protocol).is_half_closed:
                 http.protocol.force_close()
                 raise ConnectionError("the rest of the body cannot arrive")
             async with timeout(min(self._limits.silent_seconds, until_seconds - self._loop.time())):
                 body.write(await http.content.readany())
         length = body.tell()
         body.seek(0)
-        return body, length
+        return length
 
     async def _answer(
-        self, http: web_request.BaseRequest, reply: Reply, body: BytesIO, length: int
+        self, http: web_request.BaseRequest, reply: Reply, call: Call, length: int
     ) -> web_response.StreamResponse:
-        """Answer a request with this body; ``length`` is that of the whole body."""
-        client, connection = ClientConnection(http.raw_headers, has_event_loop=True), _connection(http)
-        call = self._application.place(environment(http, body, length), length, client)
+        """Answer a request whose body has arrived; ``length`` is that of the whole body."""
+        if length:
+            call.request.environ["CONTENT_LENGTH"] = str(length)  # unknown before, if the body is chunked
+        placement = place(call, length)
+        call.may_wait = placement is not Placement.EVENT_LOOP
+        connection = cast(Connection, http.protocol)
         connection.places.waiting.pop(connection, None)  # the server works on it, so it keeps its place
-        response = await self._run(call)
-        if call.stream is None:
-            connection.places.begin_waiting(connection, connection.abort)
-        if call.stream is None and response.is_streamed and "Content-Length" not in response.headers:
-            return await self._send_pieces(call, response, reply)
+        response = await self._run(call, placement)
         try:
             if call.stream is not None:
-                return await self._watch(http, call, response, reply)
-            async with timeout(self._limits.send_seconds):
+                return await self._watch(call, response, reply, connection)
+            connection.places.wait(connection, connection.abort)
+            if not response.is_streamed:
                 return await reply.send(response)
+            async with timeout(STREAM_SECONDS_MAX):
+                return await reply.send_pieces(response, self._produce(call, response))
         finally:
             response.close()  # releases the held webhooks
 
-    async def _run(self, call: Call) -> Response:
+    async def _run(self, call: Call, placement: Placement) -> Response:
         """Run a call where it was placed; one call of a project starts in each iteration of the loop."""
         self._loop.call_soon(await self._starts.take(call.group))
-        if call.placement is Placement.EVENT_LOOP:
+        if placement is Placement.EVENT_LOOP:
             return self._application.respond(call)
-        if call.placement is Placement.WAITING and not self._waiting.has_free(call.group):
+        if placement is Placement.WAITING and not self._waiting.has_free(call.group):
             return error(503, TOO_MANY_WAIT, retry=True)
-        pool = self._slow if call.placement is Placement.SLOW else self._waiting
+        pool = self._slow if placement is Placement.SLOW else self._waiting
         running = await pool.start(call.group, lambda: self._application.respond(call))
         try:
             return await shield(running)
@@ -188,58 +183,45 @@ class Gateway:
             raise
 
     async def _watch(
-        self, http: web_request.BaseRequest, call: Call, response: Response, reply: Reply
+        self, call: Call, response: Response, reply: Reply, connection: Connection
     ) -> web_response.StreamResponse:
         """Send an event stream."""
         assert call.stream is not None, "the response is an event stream"
         if not self._watching.has_free(call.group):
             return await reply.send(error(503, TOO_MANY_WAIT, retry=True))
         give_back = await self._watching.take(call.group)
-        connection = _connection(http)
         try:
-            await reply.begin(response)
-            await self._watchers.serve(call.stream, reply, connection)
-            connection.places.begin_waiting(connection, connection.abort)
-            return await reply.end()
+            return await reply.send_pieces(response, self._watchers.events(call.stream, connection))
         finally:
             give_back()
+            connection.places.wait(connection, connection.abort)
 
-    async def _send_pieces(self, call: Call, response: Response, reply: Reply) -> web_response.StreamResponse:
-        """Send a response of unknown length, whose pieces are produced on threads."""
+    async def _produce(self, call: Call, response: Response) -> AsyncGenerator[bytes, None]:
+        """Yield the pieces of a response of unknown length, which threads produce."""
         pieces = iter(response.get_app_iter(call.request.environ))
-        producing: Future[bytes | None] | None = None
-        is_begun = False
-        try:
-            async with timeout(STREAM_SECONDS_MAX):
-                while True:
-                    producing = await self._slow.start(call.group, lambda: next(pieces, None))
-                    piece = await shield(producing)
-                    if not is_begun:
-                        await reply.begin(response)
-                        is_begun = True
-                    if piece is None:
-                        return await reply.end()
-                    async with timeout(self._limits.send_seconds):
-                        await reply.send_piece(piece)
-        finally:
-            if producing is None:
-                response.close()
-            else:  # a thread may still be producing a piece
-                producing.add_done_callback(lambda _: response.close())
+        while True:
+            producing = await self._slow.start(call.group, lambda: next(pieces, None))
+            try:
+                piece = await shield(producing)
+            except CancelledError:  # the client has disconnected, and the thread uses the response
+                await wait([producing])
+                raise
+            if piece is None:
+                return
+            yield piece
 
 
-def _connection(http: web_request.BaseRequest) -> Connection:
-    assert isinstance(http.protocol, Connection), "the server accepts no others"
-    return http.protocol
-
-
-def _may_be_large(http: web_request.BaseRequest) -> bool:
-    return http.content_length is None or http.content_length > BODY_BYTES_MAX
+def _may_be_large(http: web_request.BaseRequest, call: Call) -> bool:
+    is_large = http.content_length is None or http.content_length > BODY_BYTES_MAX
+    return is_large and call.route is not None and call.route.facts.admit is not None
 
 
 def _refuse(http: web_request.BaseRequest) -> Response | None:
     """Return the error for a request that no application reads; None for others."""
-    if sum([len(name) + len(value) for name, value in http.raw_headers]) > HEAD_BYTES_MAX:
+    length = 0
+    for name, value in http.raw_headers:
+        length += len(name) + len(value)
+    if length > HEAD_BYTES_MAX:
         return error(431, HEAD_TOO_LONG)
     if not http.body_exists:
         return None

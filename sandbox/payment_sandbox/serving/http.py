@@ -1,6 +1,7 @@
 """Serves one application over HTTP on one port, with aiohttp."""
 
 import asyncio
+import logging
 import socket
 from contextlib import suppress
 from functools import partial
@@ -8,11 +9,17 @@ from ssl import SSLError
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_server import Server
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import ConnectionPlaces, ConnectionServer, log_once
+from payment_sandbox.serving.connection import (
+    READ_BYTES,
+    Connection,
+    ConnectionPlaces,
+    create_request,
+    log_once,
+)
 from payment_sandbox.serving.gateway import Gateway, Limits
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
@@ -35,9 +42,13 @@ FULL_SECONDS: Final = 0.1  # the pause of a server that can open no more files
 STOP_SECONDS: Final = 1.0
 ARRIVAL_SECONDS: Final = 0.05  # the time for requests in the buffers of the system to arrive
 TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
+TLS_HEAD_BYTES: Final = 5  # of a TLS message: its kind, its version and, in two bytes, its length
+TLS_MESSAGE_BYTES_MAX: Final = 1 << 14
 HANDSHAKE_SECONDS: Final = 5.0  # browsers preconnect, and may never send this byte
 HANDSHAKES_MAX: Final = 256  # each unfinished handshake takes a third of a mebibyte
 UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/operation/#https"
+
+log = logging.getLogger(__name__)
 
 
 class HttpServer:
@@ -65,11 +76,11 @@ class HttpServer:
         self._loop: asyncio.AbstractEventLoop = RealTimeLoop()
         self._stopping = asyncio.Event()
         self._places = ConnectionPlaces(self._limits.connections)
-        self._handshakes: dict[asyncio.Task[None], None] = {}  # the unfinished ones, oldest first
+        self._handshakes = ConnectionPlaces(HANDSHAKES_MAX)
         self._accepting: asyncio.Task[None] | None = None
         self._connecting: set[asyncio.Task[None]] = set()  # accepted, but not yet connections
         self._gateway: Gateway | None = None
-        self._connections: ConnectionServer | None = None
+        self._server: Server | None = None
         self._thread: Thread | None = None
 
     def start(self, application: "SandboxApp") -> None:
@@ -77,8 +88,10 @@ class HttpServer:
         cluster = self._cluster
         is_draining = None if cluster is None else lambda: cluster.is_draining
         self._gateway = Gateway(application, self._loop, self._limits, self._statistics, is_draining)
-        self._connections = ConnectionServer(self._gateway.answer, self._loop, self._places)
-        self._thread = Thread(target=self._run, name="server", daemon=True)
+        self._server = Server(
+            self._gateway.answer, request_factory=create_request, handler_cancellation=True, loop=self._loop
+        )
+        self._thread = Thread(target=self._run, args=(self._server,), name="server", daemon=True)
         start(self._thread)
 
     def stop(self, finish_seconds: float = 0.0) -> None:
@@ -96,15 +109,14 @@ class HttpServer:
             self._loop.close()
         self._socket.close()
 
-    def _run(self) -> None:
+    def _run(self, server: Server) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # cancels all tasks at the end
-            runner.run(self._serve())
+            runner.run(self._serve(server))
 
-    async def _serve(self) -> None:
-        assert self._connections is not None, "the server was not started"
-        self._accepting = self._loop.create_task(self._accept(self._connections))
+    async def _serve(self, server: Server) -> None:
+        self._accepting = self._loop.create_task(self._accept(server))
         await self._stopping.wait()
-        for connection in self._connections.connections:
+        for connection in server.connections:
             if connection.transport is not None:
                 connection.transport.abort()
 
@@ -114,100 +126,94 @@ class HttpServer:
         if self._accepting is not None:
             self._accepting.cancel()
         await asyncio.sleep(ARRIVAL_SECONDS)
-        if self._connections is not None:
-            self._connections.pre_shutdown()
-            await self._connections.shutdown(within_seconds)
+        if self._server is not None:
+            self._server.pre_shutdown()
+            await self._server.shutdown(within_seconds)
 
-    async def _accept(self, connections: "ConnectionServer") -> None:
-        """Accept connections; without a place for a new one, all others wait in the backlog."""
-        while True:
-            try:
-                accepted = await self._next_connection()
-            except OSError:  # too many open files, or the client has disconnected
-                await asyncio.sleep(FULL_SECONDS)
-                continue
-            connection = connections()
-            try:
-                await self._places.take(connection)
-            except asyncio.CancelledError:  # the server stops
-                accepted.close()
-                raise
-            task = self._loop.create_task(self._connect(accepted, connection))
-            self._places.begin_waiting(connection, task.cancel)
-            self._connecting.add(task)
-            task.add_done_callback(partial(self._end_connecting, accepted, connection))
+    async def _accept(self, server: Server) -> None:
+        """Accept connections; while too many are open, all others wait in the backlog.
 
-    def _end_connecting(
-        self, accepted: socket.socket, connection: RequestHandler, task: asyncio.Task[None]
-    ) -> None:
-        """Close a connection that lost its place before its task began."""
-        self._connecting.discard(task)
-        if task.cancelled():
-            accepted.close()
-            self._places.give_back(connection)
-
-    async def _next_connection(self) -> socket.socket:
-        """Accept a connection; unlike that of ``sock_accept``, a cancelled wait loses no connection."""
+        Unlike with ``sock_accept``, ending this loses no connection.
+        """
+        buffer = memoryview(bytearray(READ_BYTES))
         while True:
             try:
                 accepted, _ = self._socket.accept()
             except BlockingIOError:
-                await self._wait_until_readable(self._socket)
-            else:
-                accepted.setblocking(False)
-                return accepted
+                await self._until_readable(self._socket)
+                continue
+            except OSError:  # too many open files, or the client has disconnected
+                await asyncio.sleep(FULL_SECONDS)
+                continue
+            accepted.setblocking(False)
+            connection = Connection(server, self._loop, self._places, buffer)
+            task = self._loop.create_task(self._connect(accepted, connection))
+            self._connecting.add(task)
+            task.add_done_callback(partial(self._end_connecting, accepted, connection))
+            await self._places.add(connection, task.cancel)
 
-    async def _wait_until_readable(self, waiting: socket.socket) -> None:
+    def _end_connecting(
+        self, accepted: socket.socket, connection: Connection, task: "asyncio.Task[None]"
+    ) -> None:
+        """Close what has not become a connection."""
+        self._connecting.discard(task)
+        self._handshakes.remove(connection)
+        if not task.cancelled() and task.exception() is None:
+            return
+        accepted.close()
+        self._places.remove(connection)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, SSLError):
+            log_once(f"a client aborted the TLS handshake ({error.reason}): {UNTRUSTED_HINT}")
+        elif not isinstance(
+            error, OSError | None
+        ):  # the client has disconnected, or been silent for too long
+            log.error("a connection could not be accepted", exc_info=error)
+
+    async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
+        """Begin a connection with the scheme of its first byte."""
+        if self._tls is None or not await self._begins_with_tls(accepted):
+            await self._loop.connect_accepted_socket(lambda: connection, accepted)
+            return
+        task = asyncio.current_task()
+        assert task is not None, "a connection begins in a task"
+        await self._handshakes.add(connection, task.cancel)
+        await self._loop.connect_accepted_socket(
+            lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+        )
+
+    async def _begins_with_tls(self, accepted: socket.socket) -> bool:
+        """Return whether the client of a new connection starts with TLS, once its first message is whole.
+
+        Before that, a handshake takes neither memory nor time. The data is peeked at, not read.
+
+        Raises:
+            TimeoutError: the client has not sent it for a while.
+            OSError: the connection has failed.
+        """
+        async with asyncio.timeout(HANDSHAKE_SECONDS):
+            is_tls = await self._peek(accepted, 1) == TLS_HANDSHAKE_BYTE
+            if is_tls:
+                head = await self._peek(accepted, TLS_HEAD_BYTES)
+                length = min(int.from_bytes(head[3:]), TLS_MESSAGE_BYTES_MAX)
+                await self._peek(accepted, TLS_HEAD_BYTES + length)
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        return is_tls
+
+    async def _peek(self, accepted: socket.socket, length: int) -> bytes:
+        """Wait for this many bytes, or for the last ones; some systems wait for the first one only."""
+        with suppress(OSError):
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, length)
+        await self._until_readable(accepted)
+        return accepted.recv(length, socket.MSG_PEEK)
+
+    async def _until_readable(self, waiting: socket.socket) -> None:
         readable = asyncio.Event()
         self._loop.add_reader(waiting, readable.set)
         try:
             await readable.wait()
         finally:
             self._loop.remove_reader(waiting)
-
-    async def _connect(self, accepted: socket.socket, connection: RequestHandler) -> None:
-        """Begin a connection with the scheme of its first byte."""
-        try:
-            if self._tls is None or not await self._begins_with_tls(accepted):
-                await self._loop.connect_accepted_socket(lambda: connection, accepted)
-                return
-            await self._shake_hands(accepted, connection, self._tls)
-            return
-        except SSLError as error:
-            log_once(f"a client aborted the TLS handshake ({error.reason}): {UNTRUSTED_HINT}")
-        except (OSError, asyncio.CancelledError):  # the client has disconnected, or been silent for too long
-            pass
-        accepted.close()
-        self._places.give_back(connection)
-
-    async def _shake_hands(
-        self, accepted: socket.socket, connection: RequestHandler, tls: "SSLContext"
-    ) -> None:
-        """Begin a TLS connection; if too many handshakes are unfinished, the oldest is given up."""
-        task = asyncio.current_task()
-        assert task is not None, "a handshake is a task"
-        if len(self._handshakes) >= HANDSHAKES_MAX:
-            oldest = next(iter(self._handshakes))
-            del self._handshakes[oldest]
-            oldest.cancel()
-        self._handshakes[task] = None
-        try:
-            await self._loop.connect_accepted_socket(
-                lambda: connection, accepted, ssl=tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
-            )
-        finally:
-            self._handshakes.pop(task, None)
-
-    async def _begins_with_tls(self, accepted: socket.socket) -> bool:
-        """Return whether the client of a new connection starts with TLS; the first byte is peeked, not read.
-
-        Raises:
-            TimeoutError: the client has sent nothing for a while.
-            OSError: the connection has failed.
-        """
-        async with asyncio.timeout(HANDSHAKE_SECONDS):
-            await self._wait_until_readable(accepted)
-        return accepted.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE_BYTE
 
 
 def raise_open_files_limit() -> None:

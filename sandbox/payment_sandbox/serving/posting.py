@@ -1,30 +1,29 @@
 """One POST of a webhook: its timeout and its reply."""
 
-import logging
-import os
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import closing, contextmanager, nullcontext
-from functools import cache, partial
+from contextlib import closing
+from functools import cache, lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from io import BufferedReader, RawIOBase
-from threading import Condition, Thread, current_thread, get_ident, main_thread
-from typing import TYPE_CHECKING, Final
+from threading import Event, Thread, current_thread, get_ident, main_thread
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
+    LEADS_TO,
     THEN_FAILED,
-    TIMEOUT_SECONDS,
     ReceiverAnswer,
     Reply,
     Send,
     Undelivered,
     WebhookRequest,
+    no_answer_within,
 )
 from payment_sandbox.serving.binding import DEFAULT_PORTS, port_of
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -45,7 +44,10 @@ TRUST_ADVICE: Final = "; serve --webhook-ca FILE trusts the certificates in a fi
 
 
 def post_over_network(
-    request: WebhookRequest, on_status: Callable[[int], None], trusted: Trust | None = None
+    request: WebhookRequest,
+    on_status: Callable[[int], None],
+    timeout_seconds: float,
+    trusted: Trust | None = None,
 ) -> ReceiverAnswer:
     """POST the request without redirects, and without proxies or credentials from the environment.
 
@@ -55,12 +57,12 @@ def post_over_network(
     try:
         if urlsplit(request.url).port == 0:  # requests would drop it
             raise ValueError("nothing can listen on port 0")
-        prepared = requests.Request("POST", request.url, request.headers, data=request.body).prepare()
-        parts, deadline_seconds = urlsplit(prepared.url or ""), monotonic_seconds() + TIMEOUT_SECONDS
+        prepared = _prepared(request.url)
+        parts, deadline_seconds = urlsplit(prepared.url or ""), monotonic_seconds() + timeout_seconds
         with closing(_connect(parts, trusted, deadline_seconds)) as connected:
             http = HTTPConnection(str(parts.hostname), port_of(parts))
             http.default_port, http.sock = DEFAULT_PORTS[parts.scheme], connected
-            http.request("POST", prepared.path_url, request.body, dict(prepared.headers))
+            http.request("POST", prepared.path_url, request.body, {**prepared.headers, **request.headers})
             with _LimitedResponse(connected, deadline_seconds) as response:
                 return _read_answer(response, on_status)
     except (requests.RequestException, HTTPException, OSError, ValueError) as error:
@@ -69,10 +71,19 @@ def post_over_network(
         raise Undelivered(f"{sentence}{advice}") from error
 
 
+@lru_cache(maxsize=1024)
+def _prepared(url: str) -> "requests.PreparedRequest":
+    """Prepare a request to an address; its headers are the credentials in the address, if any."""
+    prepared = requests.Request("POST", url).prepare()
+    prepared.headers.pop("Content-Length", None)
+    return prepared
+
+
 def _connect(parts: SplitResult, trusted: Trust | None, deadline_seconds: float) -> socket.socket:
     """Connect to the receiver of an address; the time limit applies to the whole TLS handshake."""
+    timeout_seconds = max(deadline_seconds - monotonic_seconds(), 0.001)
     connected = socket.create_connection(
-        (_resolve_locally(parts.hostname or ""), port_of(parts)), TIMEOUT_SECONDS
+        (_resolve_locally(parts.hostname or ""), port_of(parts)), timeout_seconds
     )
     _limit_time(connected, deadline_seconds)
     if parts.scheme != "https":
@@ -157,40 +168,57 @@ class _LimitedStream(RawIOBase):
 
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)
-NO_ANSWER: Final = f"no answer within {TIMEOUT_SECONDS:g} seconds"
-LATE_HANDLER_WARNING: Final = (
-    f"{NO_ANSWER} from a webhook handler; the call that caused the webhook waits for the handler; "
-    "pytest-timeout stops tests that hang. %s"
-)
 GRACE_SECONDS: Final = 0.2  # the time for an event loop to cancel a late handler
 
 LOCATION_PREFIX: Final = "Location of the handler:"
-LocateHandler = Callable[[int], str | None]
-"""Locates the handler that a thread is waiting for."""
 
-log = logging.getLogger(__name__)
+
+class ProcessReceiver(Protocol):
+    """An application in this process that receives webhooks."""
+
+    def __call__(
+        self, request: WebhookRequest, on_status: Callable[[int], None], timeout_seconds: float, /
+    ) -> ReceiverAnswer:
+        """Deliver one webhook, and report the response's status as soon as it is known."""
+        ...
+
+    def locate_handler(self, thread_id: int) -> str | None:
+        """Locate the handler that a thread is waiting for, if any."""
+        ...
+
+    def report_late_handler(self, location: str, timeout_seconds: float) -> None:
+        """Report a handler that has not answered in time, and whose call still waits for it."""
+        ...
 
 
 class Posting:
     """One POST in flight. The status line counts as the answer, even if the body fails."""
 
-    def __init__(self, request: WebhookRequest, send: Send, locate: LocateHandler | None = None) -> None:
-        """Prepare a POST; with ``locate``, a timeout's reply says where the in-process handler was."""
+    def __init__(
+        self,
+        request: WebhookRequest,
+        send: Send,
+        timeout_seconds: float,
+        receiver: ProcessReceiver | None = None,
+    ) -> None:
+        """Prepare a POST; with a ``receiver``, a timeout's reply says where its handler was."""
         self._request = request
         self._send = send
-        self._locate = locate
+        self._timeout_seconds = timeout_seconds
+        self._receiver = receiver
+        self._ended = Event()
         self._answer: Future[Reply] = Future()
         self.sent_seconds = self._started_seconds = monotonic_seconds()
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
-        self._logged_location: str | None = None  # location of the handler at the timeout
+        self._late_location: str | None = None  # location of the handler at the timeout
 
     def run(self) -> None:
         """Send the request, and record the result, however the receiver behaves."""
         self._thread = get_ident()
         try:
-            answer = self._send(self._request, self._record_status)
+            answer = self._send(self._request, self._record_status, self._timeout_seconds)
         except BaseException as error:  # handlers may raise pytest outcomes or SystemExit
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
@@ -199,14 +227,42 @@ class Posting:
         if answer.failure is not None:
             self._warning = f"answered {self._status}{THEN_FAILED}{answer.failure}"
         elif self._warning is not None and answer.location:
-            self._warning = f"{self._warning}: this one leads to {answer.location}"
+            self._warning = f"{self._warning}: {LEADS_TO}{answer.location}"
         body = answer.body.decode(errors="replace")
         self._answer.set_result(self._create_reply(body, traceback=answer.traceback))
 
-    def run_on_waiting_thread(self) -> None:
-        """Send the request on the waiting thread; lateness is still detected."""
-        with _LATE_HANDLERS.watch(self) if self._locate is not None else nullcontext():
+    def run_on_waiting_thread(self, run_elsewhere: Callable[[Callable[[], None]], None]) -> None:
+        """Send the request on this thread, while another one watches the time.
+
+        The time of an inner webhook's handler does not count towards the timeout of the outer one.
+        """
+        thread, started_seconds = get_ident(), monotonic_seconds()
+        outer = _RUNNING.get(thread)
+        self._thread, _RUNNING[thread] = thread, self
+        run_elsewhere(self._watch)
+        try:
             self.run()
+        finally:
+            self._ended.set()
+            if outer is None:
+                del _RUNNING[thread]
+            else:
+                _RUNNING[thread] = outer
+                outer._started_seconds += monotonic_seconds() - started_seconds
+
+    def _watch(self) -> None:
+        """Report a handler that is late, for its reply and for whoever waits for the test."""
+        seconds = self._timeout_seconds
+        while not self._ended.wait(seconds + GRACE_SECONDS):
+            seconds = max(self.late_at_seconds - monotonic_seconds(), 0.0)
+            if not seconds and _RUNNING.get(self._thread) is self:
+                self._report_late_handler(self._location())
+                return
+
+    def _report_late_handler(self, location: str | None) -> None:
+        if self._receiver is not None and self._late_location is None and self._status is None:
+            self._late_location = location or ""
+            self._receiver.report_late_handler(self._late_location, self._timeout_seconds)
 
     def wait(self) -> Reply:
         """Return the reply; a missing or late reply becomes a timeout error."""
@@ -216,34 +272,19 @@ class Posting:
                 raise FutureTimeout
             return self._answer.result(remaining_seconds)
         except FutureTimeout:
-            traceback = self._late_location()
+            traceback = self._location_at_timeout()
+            self._report_late_handler(traceback)
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._create_reply(traceback=traceback)
-            return self._create_reply(error=NO_ANSWER, traceback=traceback)
-
-    # The timeout, for ``_LateHandlers``
+            return self._create_reply(error=no_answer_within(self._timeout_seconds), traceback=traceback)
 
     @property
     def late_at_seconds(self) -> float:
         """The monotonic time of the timeout."""
-        return self._started_seconds + TIMEOUT_SECONDS
+        return self._started_seconds + self._timeout_seconds
 
-    @property
-    def is_lateness_logged(self) -> bool:
-        """Whether the lateness has been logged."""
-        return self._logged_location is not None
-
-    def log_lateness(self) -> None:
-        """Locate the late handler, for the reply and for the log of a hanging test."""
-        self._logged_location = self._location() or ""
-        log.warning(LATE_HANDLER_WARNING, self._logged_location)
-
-    def pause(self, seconds: float) -> None:
-        """Extend the timeout by the duration of a nested webhook's handler."""
-        self._started_seconds += seconds
-
-    def _late_location(self) -> str | None:
+    def _location_at_timeout(self) -> str | None:
         """Return the location of a late handler at its timeout, if known."""
         if not self._answer.done():
             return self._location()
@@ -251,10 +292,10 @@ class Posting:
         is_location = traceback is not None and traceback.startswith(
             LOCATION_PREFIX
         )  # reported by the event loop that cancelled the handler
-        return traceback if is_location else self._logged_location or traceback
+        return traceback if is_location else self._late_location or traceback
 
     def _location(self) -> str | None:
-        return self._locate(self._thread) if self._locate is not None else None
+        return self._receiver.locate_handler(self._thread) if self._receiver is not None else None
 
     def _convert_failure(self, error: BaseException) -> Reply:
         problem, traceback = f"{type(error).__name__}: {error}", None
@@ -262,7 +303,7 @@ class Posting:
             problem, traceback = str(error), error.traceback
         if self._status is None:
             if monotonic_seconds() >= self.late_at_seconds:  # the socket timed out first
-                problem = NO_ANSWER
+                problem = no_answer_within(self._timeout_seconds)
             return self._create_reply(error=problem, traceback=traceback)
         self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
         return self._create_reply(traceback=traceback)
@@ -279,81 +320,15 @@ class Posting:
         return Reply(duration_ms, status, body, error, self._warning, traceback)
 
 
-class _LateHandlers:
-    """Detects late handlers on the waiting thread, without raising an exception in that thread.
-
-    One thread checks all handlers, and stops when none are running.
-    """
-
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._stacks: dict[int, list[Posting]] = {}  # by thread; only the last posting's handler is running
-        self._process = 0  # the id of the process that runs the checking thread
-        self._thread: Thread | None = None
-
-    @contextmanager
-    def watch(self, posting: Posting) -> Iterator[None]:
-        """Watch a handler in the context; its time does not count towards the enclosing handler's timeout."""
-        thread, started_seconds = get_ident(), monotonic_seconds()
-        with self._changed:
-            self._stacks.setdefault(thread, []).append(posting)
-            is_new, self._process = self._process != os.getpid(), os.getpid()
-        if is_new:
-            self._thread = Thread(target=self._run, name="overdue", daemon=True)
-            start(self._thread)
-        try:
-            yield
-        finally:
-            with self._changed:
-                stack = self._stacks[thread]
-                stack.pop()
-                if stack:
-                    stack[-1].pause(monotonic_seconds() - started_seconds)
-                else:
-                    del self._stacks[thread]
-
-    def stop(self) -> None:
-        """Stop the thread, unless a handler is running."""
-        thread = self._thread
-        with self._changed:
-            self._changed.notify_all()
-        if thread is not None and thread is not current_thread():
-            thread.join(GRACE_SECONDS)
-
-    def _run(self) -> None:
-        while (pause_seconds := self._log_late_handlers()) is not None:
-            with self._changed:
-                self._changed.wait(pause_seconds)
-
-    def _log_late_handlers(self) -> float | None:
-        """Report late handlers; return the seconds until the next check, or None if no handler is running."""
-        with self._changed:
-            if not self._stacks:
-                self._process = 0
-                return None
-            running = [stack[-1] for stack in self._stacks.values()]
-        waiting = [posting for posting in running if not posting.is_lateness_logged]
-        for posting in waiting:
-            if posting.late_at_seconds + GRACE_SECONDS <= monotonic_seconds():
-                posting.log_lateness()
-        now = monotonic_seconds() - GRACE_SECONDS
-        remaining = [posting.late_at_seconds - now for posting in waiting if not posting.is_lateness_logged]
-        return max(min(remaining, default=TIMEOUT_SECONDS), 0.0)
+_RUNNING: Final[dict[int, Posting]] = {}
+"""The POST whose handler runs on a waiting thread, by thread; a handler may cause further webhooks."""
 
 
-_LATE_HANDLERS: Final = _LateHandlers()
+def webhook_poster(trusted: Trust | None = None) -> Callable[[WebhookRequest, float], Reply]:
+    """Return a function that sends a webhook over the network, with a timeout."""
 
-
-def stop_watching() -> None:
-    """Stop checking for late handlers, unless a handler is running."""
-    _LATE_HANDLERS.stop()
-
-
-def webhook_poster(trusted: Trust | None = None) -> Callable[[WebhookRequest], Reply]:
-    """Return a function that sends a webhook over the network, with a timeout of five seconds."""
-
-    def post(request: WebhookRequest) -> Reply:
-        posting = Posting(request, partial(post_over_network, trusted=trusted))
+    def post(request: WebhookRequest, timeout_seconds: float) -> Reply:
+        posting = Posting(request, partial(post_over_network, trusted=trusted), timeout_seconds)
         start(Thread(target=posting.run, name="posting", daemon=True))
         return posting.wait()
 

@@ -185,7 +185,7 @@ def _create_endpoint(
     listener, public_url = config.listener, (config.public_url or "").rstrip("/")
     if listener is not None:
         return _Endpoint(listener, listener.url, public_url or listener.url)
-    bound = bind(config.host, config.port, is_shared=config.is_worker)
+    bound = bind(config.host, config.port)
     on_failure.callback(bound.close)
     port, tls = bound.getsockname()[1], config.security.tls
     cluster = database.cluster(reachable_url(config.host, port)) if database is not None else None

@@ -10,12 +10,13 @@ from math import inf
 from threading import Condition, Event, Thread
 from typing import Final, Protocol
 
+from payment_sandbox.delivery.outbox import DeliveringOutbox
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
-from payment_sandbox.projects.outbox import OutboxEntry
 from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.queued_deliveries import Outbox
 from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
@@ -168,8 +169,6 @@ class ServerServices(Services):
     requests for half a second.
     """
 
-    delivers = True
-
     def __init__(
         self,
         courier: Courier | None = None,
@@ -188,17 +187,9 @@ class ServerServices(Services):
         self._orders = count(1)
         self._freeze_memory = freeze_memory
 
-    def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
-        """Deliver the webhooks in the epoch's outbox on another thread, or on this thread when it waits."""
-        self.courier.deliver_outbox(project, epoch)
-
-    def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
-        """Deliver one webhook on this thread."""
-        self.courier.deliver(project, epoch, entry)
-
-    def pause(self, seconds: float) -> None:
-        """Wait in real time."""
-        self.courier.pause(seconds)
+    def create_outbox(self, project: Project) -> Outbox:
+        """Create an outbox whose webhooks the courier delivers."""
+        return DeliveringOutbox(project, self.courier)
 
     def wake(self, project: Project) -> None:
         """Reschedule the project's next check."""

@@ -1,38 +1,31 @@
-"""Event streams; one wake-up per publication for all watchers of a project."""
+"""Event streams: one wake-up of the event loop per publication for all watchers of a project."""
 
 from asyncio import AbstractEventLoop, Event, timeout
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.connection import Connection
-from payment_sandbox.serving.replies import Reply
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
 WAKE_BATCH: Final = 16  # watchers per iteration of the event loop
 
 
 class Watchers:
-    """Serves event streams; each publication wakes all watchers of a project with one call."""
+    """Wakes event streams; each publication wakes all watchers of a project with one call."""
 
-    def __init__(self, loop: AbstractEventLoop, send_seconds: float) -> None:
+    def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
-        self._send_seconds = send_seconds
         self._groups: dict[tuple[Events, float], _WatcherGroup] = {}
 
-    async def serve(self, stream: EventStream, reply: Reply, connection: Connection) -> None:
-        """Send events until the project ends, or the client closes at least its sending side.
-
-        Raises:
-            TimeoutError: the client is not reading.
-        """
+    async def events(self, stream: EventStream, connection: Connection) -> AsyncGenerator[bytes, None]:
+        """Yield events until the project ends, or the client closes at least its sending side."""
         with self._listen(stream) as wakeup, stream.watching():
             connection.stream_wakeup = wakeup
             text: str | None = stream.first_batch()
             while text is not None:
-                async with timeout(self._send_seconds):
-                    await reply.send_piece(text.encode())
+                yield text.encode()
                 if connection.is_half_closed:
                     return
                 with suppress(TimeoutError):

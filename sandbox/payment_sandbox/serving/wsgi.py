@@ -1,7 +1,7 @@
 """The WSGI environment of a request (PEP 3333)."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +20,8 @@ CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
 }
 
 
-def environment(http: "web_request.BaseRequest", body: BytesIO, length: int) -> dict[str, Any]:
-    """Build a request's WSGI environment; ``length`` is the length of its body, which may be truncated."""
+def environment(http: "web_request.BaseRequest", body: BytesIO) -> dict[str, Any]:
+    """Build a request's WSGI environment; its body may not have arrived yet."""
     target = http.raw_path if http.raw_path[0] == "/" else http.rel_url.raw_path_qs  # as proxies send it
     path, _, query = target.encode(errors="surrogateescape").partition(b"?")
     server = http.get_extra_info("sockname") or ("", 0)
@@ -39,22 +39,15 @@ def environment(http: "web_request.BaseRequest", body: BytesIO, length: int) -> 
         "wsgi.input": body,
         "wsgi.errors": sys.stderr,
     }
-    _add_headers(environ, http.raw_headers)
-    if length or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(length)  # even for a chunked body
-    return environ
-
-
-def _add_headers(environ: dict[str, Any], headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Add the headers, with the values of repeated ones joined."""
-    for name, value in headers:
+    for name, value in http.raw_headers:
         variable = variable_of(name.decode("latin-1"))
         if variable is None:
             continue
         text = value.decode("latin-1")
-        if variable in environ:
+        if variable in environ:  # the values of repeated headers are joined
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
+    return environ
 
 
 @lru_cache(maxsize=256)

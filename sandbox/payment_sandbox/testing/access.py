@@ -1,7 +1,7 @@
 """Access to a sandbox in this process, or to the sandbox at ``SANDBOX_URL``."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,8 +37,16 @@ class SandboxNotFound(RuntimeError):
     """No sandbox answers at ``SANDBOX_URL``; the message describes the failure."""
 
 
+def print_to_stderr(line: str) -> None:
+    """Print a line where test runners other than pytest do not capture it."""
+    print(line, file=sys.__stderr__, flush=True)
+
+
 class SandboxAccess:
     """A sandbox in this or another process, with its address and clients."""
+
+    report: Callable[[str], None] = staticmethod(print_to_stderr)
+    """Shows a line to whoever waits for the tests; pytest's plugin replaces it."""
 
     def __init__(
         self,

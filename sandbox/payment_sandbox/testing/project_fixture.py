@@ -65,7 +65,7 @@ class ShopInProcess:
     api_key: str
     client: SandboxClient
 
-    _receiver: "receiving.Receiver | None" = None
+    _receiver: "receiving.ShopReceiver | None" = None
     _browsers: "Sequence[browser.Browser]" = ()
     _previous_url: str | None = None  # the previous webhook_url
 
@@ -103,7 +103,7 @@ class ShopInProcess:
         project, server = self._in_process("deliver_to"), self.server.in_process
         assert server is not None, "the project belongs to a server in this process"
         waits = thread == WAITING_THREAD and not project.epoch.rehearsal.is_threaded
-        receiver = receiving.Receiver(app, host, on_waiting_thread=waits)
+        receiver = receiving.ShopReceiver(app, host, on_waiting_thread=waits, report=self.server.report)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver

@@ -2,7 +2,7 @@
 
 import atexit
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,7 @@ class MarkerOptions(NamedTuple):
     settings: dict[str, Any]
     scenario: Any  # None means the scenario of the class
     urls: list[tuple[str, str | None]]
+    report: Callable[[str], None] | None = None
 
 
 class PaymentSandboxMixin(Base):
@@ -100,6 +101,8 @@ class PaymentSandboxMixin(Base):
     def _set_up(self, project: PaymentSandbox) -> None:
         """Apply the interceptions from the class and from pytest's markers and options."""
         options = self._marker_options
+        if options is not None and options.report is not None:
+            project.server.report = options.report
         urls = self.payment_intercept
         project.intercept(*([urls] if isinstance(urls, str) else urls))
         for url, key in options.urls if options is not None else ():

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from enum import Enum, auto
 from typing import Any, Final
 
 from werkzeug import Request
@@ -17,8 +16,8 @@ from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.caller import Caller
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import SHOP
-from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.storage.codec import NotStored
@@ -31,14 +30,6 @@ COMMON_GROUP: Final = ""
 """The group of all calls without a loaded project, because clients can invent any number of keys."""
 
 
-class Placement(Enum):
-    """Where a call runs; ``serving/placing.py`` decides it."""
-
-    EVENT_LOOP = auto()
-    SLOW = auto()
-    WAITING = auto()
-
-
 class ConnectionCut(ConnectionError):
     """The sandbox cuts the connection, to simulate a broken network."""
 
@@ -46,21 +37,15 @@ class ConnectionCut(ConnectionError):
 class ClientConnection:
     """The connection to a client, provided by a server or a test."""
 
-    __slots__ = ("caller", "has_event_loop", "headers")
+    __slots__ = ("caller", "headers")
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
     repeat_seconds = 10.0
     """The real time that a call waits for another call with the same ``Idempotency-Key``."""
 
-    def __init__(
-        self, headers: Iterable[tuple[bytes, bytes]] | None = None, *, has_event_loop: bool = False
-    ) -> None:
-        """``headers`` are the raw headers of the request, if the server knows them.
-
-        Without an event loop, each call has a thread of its own.
-        """
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]] | None = None) -> None:
+        """``headers`` are the raw headers of the request, if the server knows them."""
         self.headers = headers
-        self.has_event_loop = has_event_loop
         self.caller = SHOP  # or a test, in the process of the sandbox
 
     def cut(self) -> None:
@@ -121,13 +106,14 @@ class Call(Caller):
         "group",
         "has_empty_segments",
         "is_from_test",
+        "may_wait",
         "notes",
-        "placement",
         "project",
         "query",
         "real_at",
         "rendered",
         "request",
+        "resident",
         "route",
         "routing_error",
         "site",
@@ -136,20 +122,21 @@ class Call(Caller):
     )
 
     def __init__(self, site: Site, request: Request, connection: ClientConnection) -> None:
-        """Create a call; ``SandboxApp.place`` finds its route, and decides where it runs."""
+        """Create a call; ``SandboxApp.route`` finds its route."""
         super().__init__()
         self.site = site
         self.request = request
         self.connection = connection
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: no fault applies, and only a refusal is journaled."""
-        # set by ``SandboxApp.place``
+        # set by ``SandboxApp.route``
         self.has_empty_segments = False  # the path had empty segments before the resource
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches
-        self.placement = Placement.EVENT_LOOP if connection.has_event_loop else Placement.WAITING
-        self.group = COMMON_GROUP  # the project whose calls share the limits of this one
+        self.may_wait = True  # unless the call runs on the server's event loop
+        self.resident: Project | None = None  # the project of the call if it is in memory
+        self.group = COMMON_GROUP  # the id of that project, whose calls share the limits of this one
         # set by the middlewares and the view
         self.project: Project  # the project of the API key or the path, once it is known
         self.first_epoch: Epoch  # the project's epoch when the call began, which a reset replaces
@@ -170,11 +157,6 @@ class Call(Caller):
         """The masking of the project's secrets, for errors that repeat parts of the request."""
         return self.owner.masking if self.owner is not None else Masking()
 
-    @property
-    def may_wait(self) -> bool:
-        """Whether the call may wait, because it does not run on the event loop."""
-        return self.placement is not Placement.EVENT_LOOP
-
     def catch_up(self) -> None:
         """Run the due events of a running clock, if the call may wait, and tidy a long agenda.
 
@@ -189,4 +171,4 @@ class Call(Caller):
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
         project = self.project
         self.held = held = HeldDeliveries(project.epoch.outbox)
-        held.precede_response = project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
+        held.precede_response = self.may_wait and project.settings.webhook_timing == BEFORE_RESPONSE

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from flask import Blueprint, Response
 
-from payment_sandbox.projects.outbox import HeldDeliveries
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.call import Call
 

@@ -35,7 +35,7 @@ final class Project
     }
 
     /**
-     * @param array<string, mixed> $settings such as ['mode' => 'live']
+     * @param array<string, mixed> $settings such as ['mode' => 'live', 'profile' => 'woocommerce']
      * @param string|null $test the test's name, for `payment-sandbox rehearse`; call ended() at the end of the test
      */
     public static function create(array $settings = [], ?string $test = null): self
@@ -100,7 +100,7 @@ final class Project
     /**
      * Act as the customer, bank, screening or processor; return the order once all webhooks are answered.
      *
-     * @param array<string, mixed> $action such as ['actor' => 'bank', 'action' => 'credit']
+     * @param array<string, mixed> $action such as ['actor' => 'bank', 'action' => 'credit', 'transaction_id' => $id]
      * @return array<string, mixed>
      */
     public function act(string $orderId, array $action): array

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, Finding, review
 from payment_sandbox.operations.review.payment_checks import lapsed_authorizations
-from payment_sandbox.operations.review.webhook_checks import TIMEOUT_ERROR, attempt_id
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
+from payment_sandbox.operations.review.webhook_checks import attempt_id
+from payment_sandbox.orders.webhooks import NO_ANSWER, Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import (
     CALLS,
@@ -67,8 +67,7 @@ POLLING_RULE: Final = "HOOK-02"
 UNRELATED_RULES: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
-"""Review rules that do not depend on the variation, or that no shop can follow, because the service does not
-report how much a customer has transferred."""
+"""Review rules that do not depend on the variation, or that few shops follow: small surpluses."""
 
 Advance = Callable[[datetime], Any]
 """Advances the project's clock to a time, running due webhooks and jobs."""
@@ -492,7 +491,7 @@ def _is_accepted(delivery: Delivery) -> bool:
 
 def _is_retry_requested(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
     return attempt.reply.status in BUSY_STATUSES or (
-        may_time_out and TIMEOUT_ERROR in (attempt.reply.error or "")
+        may_time_out and NO_ANSWER in (attempt.reply.error or "")
     )
 
 

@@ -13,12 +13,12 @@ from threading import Condition, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.operations.history import short_path
+from payment_sandbox.operations.redelivery import redeliver
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
-from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
+from payment_sandbox.orders.webhooks import NO_ANSWER, Delivery, WebhookAttempt
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal_hooks import Do, Rehearsal, Result
 from payment_sandbox.scenarios.effects import AfterPayment, Fault, Timeout, Together, WebhookEffect
@@ -49,7 +49,6 @@ from payment_sandbox.scenarios.variation import (
     SubmittedForm,
     VariationEffect,
 )
-from payment_sandbox.serving.posting import NO_ANSWER
 from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.sessions import REFUSED, address_of
 from payment_sandbox.serving.threads import start
@@ -70,6 +69,7 @@ from pytest_payment_sandbox.rehearsal.scenes import (
     authorization_expiries,
     deliver_webhooks,
     earlier_open_orders,
+    offered_transfer,
     play,
     play_after_advance,
 )
@@ -376,7 +376,7 @@ class RehearsedRun(Rehearsal):
         if attempt is None or attempt.is_withheld or not self.is_late(attempt):
             return
         error = attempt.reply.error or ""
-        if error == NO_ANSWER and attempt.reply.traceback is None:
+        if (error or "").startswith(NO_ANSWER) and attempt.reply.traceback is None:
             self._gets_webhooks = False
             self.has_shop_ended = self._has_test_failed
         elif error.startswith(REFUSED) and self._has_served(delivery.url):
@@ -444,6 +444,7 @@ class RehearsedRun(Rehearsal):
             has_return=order.return_url is not None,
             has_earlier_attempts=bool(before),
             has_authorization=attempt is not None and attempt.capture_mode is not None,
+            transfer=offered_transfer(self.project, order),
         )
         label = ACTION_LABELS.get(action.name, f"the {action.actor}'s action ({action.action})")
         effect = self._next_effect(ACTION, label, about)

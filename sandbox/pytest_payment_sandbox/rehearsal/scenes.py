@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.kernel.times import Period
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import advance, run_due
+from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.update import update
-from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.caller import caller
@@ -55,10 +57,13 @@ class Scene(NamedTuple):
         """Perform another action, choose the same method once more, and then perform the scene's action."""
         attempt = self.perform(Action(CUSTOMER, action)).last_transaction
         if attempt is not None:
-            choice = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
-            with suppress(Refusal):
-                act(self.project, self.order_id, choice)
+            self.choose(attempt.payment_method)
         return self.perform()
+
+    def choose(self, payment_method: str) -> None:
+        """Choose a method on the hosted page, if the order's state allows it."""
+        with suppress(Refusal):
+            act(self.project, self.order_id, Action(CUSTOMER, "choose", payment_method=payment_method))
 
     def send(self, more_cents: int) -> Order:
         """Send the amount plus ``more_cents``, if the sum is positive."""
@@ -170,6 +175,28 @@ def perform_after_paying_earlier_attempt(scene: Scene) -> Order:
     return scene.perform()
 
 
+def offered_transfer(project: "Project", order: Order) -> str | None:
+    """Return the method for a transfer on the hosted page of an order, if its money can arrive."""
+    settings = project.settings
+    names = offered_methods(settings, order) if order.is_hosted and not settings.is_test else []
+    kinds = {name: METHODS_BY_NAME[settings.method(name) or ""].capabilities.page for name in names}
+    return next((name for name, kind in kinds.items() if kind == "transfer"), None)
+
+
+def pay_by_transfer_too(scene: Scene) -> Order:
+    """Choose a transfer, then perform the action with the method chosen before; the transfer arrives, too."""
+    transfer, attempt = offered_transfer(scene.project, scene.order), scene.order.last_transaction
+    if transfer is None or attempt is None:
+        return scene.perform()
+    for method in (transfer, attempt.payment_method):
+        scene.choose(method)
+    for action in (scene.action, Action(BANK, "credit")):
+        with suppress(Refusal):  # another attempt than the one whose page is open
+            act(scene.project, scene.order_id, action)
+        deliver_webhooks(scene.project)
+    return scene.order
+
+
 def let_authorization_expire(scene: Scene) -> Order:
     """Perform the action, and let the authorization expire."""
     attempt = scene.perform().last_transaction
@@ -216,6 +243,7 @@ SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.LATE_ON_PAGE: perform_late_on_page,
     variations.SENDS_LESS: lambda scene: scene.send(-1),
     variations.SENDS_MORE: lambda scene: scene.send(OVERPAYMENT_CENTS),
+    variations.PAYS_BY_TRANSFER_TOO: pay_by_transfer_too,
     variations.LAPSES: let_authorization_expire,
     variations.RESTARTS: restart_shop,
 }

@@ -114,6 +114,7 @@ def _webhook_lines(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
 @click.option("--payment-method", help="The payment method to choose as the customer.")
 @click.option("--issuer-id", help="The bank to choose as the customer.")
 @click.option("--authorization", help="The authorization method of wallet-google.")
+@click.option("--transaction-id", help="The transaction, if not the newest.")
 @click.option("--reason", help="The reason for a failure.")
 def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **details: Any) -> None:
     """Act as customer, bank, screening or processor on an order, given as an id, a prefix or last."""

@@ -55,6 +55,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "HOOK-10": ACT_ONCE,
     "HOOK-12": NOTICE_PAYMENTS,
     "HOOK-13": RETURN_MONEY,
+    "A45": RETURN_MONEY,
     "SET-47": ACT_ONCE,
     "HOOK-03": NOTICE_PAYMENTS,
     "HOOK-04": Lesson("customers and webhooks are sent to addresses that do not answer", "one-scheme"),

@@ -36,6 +36,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.http_clients import client_of
 from payment_sandbox.projects.journal import JournalEntry
@@ -370,8 +371,9 @@ def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
     for order in _paid_a_day_ago(history):
         surplus_cents = min(order.received_cents, refundable_cents(order)) - order.amount_cents
         if surplus_cents > 0:
+            is_paid_twice = surplus_cents >= order.amount_cents or len(_payments(order)) > 1
             yield Finding(
-                "HOOK-13",
+                "A45" if is_paid_twice else "HOOK-13",
                 f"{_describe_payments(order)}, and your shop did not return {euros(surplus_cents)}",
                 "Compare the received money with the order's amount, and refund the surplus with "
                 "POST /v1/orders/<order_id>/refunds/.",
@@ -381,8 +383,12 @@ def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
             )
 
 
+def _payments(order: Order) -> list[Transaction]:
+    return [attempt for attempt in order.transactions if attempt.received_cents]
+
+
 def _describe_payments(order: Order) -> str:
-    amount, paid = euros(order.amount_cents), [each for each in order.transactions if each.received_cents]
+    amount, paid = euros(order.amount_cents), _payments(order)
     if len(paid) == 1:
         return f"The customer transferred {euros(order.received_cents)} for {amount}"
     payments = (f"{euros(each.received_cents)} by {each.payment_method} ({each.id})" for each in paid)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from payment_sandbox.operations.deliver_webhook import unsent_webhooks
+from payment_sandbox.operations.redelivery import webhooks_without_address
 from payment_sandbox.operations.review.evidence import (
     HINT,
     Finding,
@@ -26,7 +26,7 @@ PLAIN_HTTP_ERROR: Final = "serves plain http"
 
 def count_unsent_changes(epoch: Epoch) -> int:
     """Count the status changes that were not sent because neither the order nor the project sets a URL."""
-    return 0 if epoch.state.settings.webhook_url is not None else len(unsent_webhooks(epoch))
+    return 0 if epoch.state.settings.webhook_url is not None else len(webhooks_without_address(epoch))
 
 
 def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:

@@ -23,7 +23,9 @@ from payment_sandbox.operations.review.evidence import (
 )
 from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDER
 from payment_sandbox.orders.webhooks import (
+    LEADS_TO,
     LISTEN,
+    NO_ANSWER,
     NOT_DELIVERED_TO,
     NOT_SENT_IN_TESTS,
     THEN_FAILED,
@@ -36,9 +38,9 @@ from payment_sandbox.scenarios.effects import WebhooksFirst
 
 POLLS_MAX: Final = 4
 CLIENT_ERROR: Final = 400
+INVALID_BODY: Final = 422
 SERVER_ERROR: Final = 500
 OUTCOME_LENGTH_MAX: Final = 200
-TIMEOUT_ERROR: Final = "no answer within"
 CLOSED_CONNECTION_ERROR: Final = "closed the connection without a response"
 EARLY_WEBHOOK_ADVICE: Final = (
     "The webhook arrived before the response with the order's id: store your own number first, and find "
@@ -57,7 +59,7 @@ LATE_FAILURE_ADVICE: Final = (
     "The timeline shows the exception."
 )
 ADVICE_BY_ERROR: Final = {  # advice, by words in the error
-    TIMEOUT_ERROR: FAST_ANSWER_ADVICE,
+    NO_ANSWER: FAST_ANSWER_ADVICE,
     CLOSED_CONNECTION_ERROR: CRASH_ADVICE,
     NOT_SENT_IN_TESTS: (
         "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test."
@@ -285,9 +287,19 @@ def _shorten_error(error: str | None) -> str | None:
 
 
 SLASH_REDIRECTS: Final = (301, 307, 308)  # Django; Starlette, FastAPI and Pyramid; Flask and Quart
-APPEND_SLASH: Final = re.compile(r"APPEND_SLASH|<title>\s*RuntimeError")  # Django with DEBUG
-FORGERY: Final = re.compile(r"csrf|xsrf|InvalidAuthenticityToken|Page Expired", re.IGNORECASE)
-FORGERY_STATUSES: Final = (419, 422)  # Laravel, Rails
+APPEND_SLASH: Final = "APPEND_SLASH"  # Django with DEBUG; in HTML, it comes after 4 KiB
+DJANGO_ERROR: Final = re.compile(rf"(?:<title>|^)\s*RuntimeError\s+at /|{APPEND_SLASH}")
+FORGERY: Final = re.compile(
+    r"csrf|xsrf|InvalidAuthenticityToken|change you wanted was rejected|Page Expired"
+    r"|<title>403: Forbidden</title>",  # Tornado
+    re.IGNORECASE,
+)
+FORGERY_STATUSES: Final = (419, INVALID_BODY)  # Laravel, Rails
+FORGERY_ADVICE: Final = (
+    "The protection against forged forms (CSRF) of your framework refused it, and your handler never ran: "
+    "exempt the route of the webhook."
+)
+OTHER_ERROR: Final = "If your handler raises RuntimeError itself, check its log."
 
 
 def _advice_on_failure(url: str, attempt: WebhookAttempt) -> str:
@@ -303,30 +315,49 @@ def _advice_on_failure(url: str, attempt: WebhookAttempt) -> str:
     if status < CLIENT_ERROR:
         return "A redirect counts as delivered, and your handler never ran: is this your return page?"
     if status < SERVER_ERROR:
-        return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
+        return (
+            "Your shop refused it: check the path and its final slash, the method, and protection such as "
+            "CSRF or a login."
+        )
     return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
 
 
 def _advice_by_framework(url: str, attempt: WebhookAttempt) -> str | None:
     """Return the advice about an answer that a framework gives before the handler runs."""
     status, body = _status(attempt), attempt.reply.body
-    path = urlsplit(url).path
-    if status in SLASH_REDIRECTS or (status == SERVER_ERROR and _lacks_slash(path, body)):
-        preposition = "without" if path.endswith("/") else "with"
-        return (
-            f"Your handler never ran, because its route differs in the final slash: write webhook_url "
-            f"{preposition} the final slash. If this is not the cause, compare scheme, host and path."
-        )
-    if CLIENT_ERROR <= status < SERVER_ERROR and (FORGERY.search(body) or status in FORGERY_STATUSES):
-        return (
-            "The protection against forged forms (CSRF) of your framework refused it, and your handler never "
-            "ran: exempt the route of the webhook."
-        )
-    return None
+    if status < CLIENT_ERROR:
+        return _advice_on_redirect(url, status, (attempt.reply.warning or "").partition(LEADS_TO)[2])
+    if status < SERVER_ERROR:
+        return _advice_on_refusal(status, body)
+    is_slash = not urlsplit(url).path.endswith("/") and DJANGO_ERROR.search(body)
+    return _slash_advice(url, "" if APPEND_SLASH in body else OTHER_ERROR) if is_slash else None
 
 
-def _lacks_slash(path: str, body: str) -> bool:
-    return not path.endswith("/") and APPEND_SLASH.search(body) is not None
+def _advice_on_refusal(status: int, body: str) -> str | None:
+    is_forgery = FORGERY.search(body) is not None
+    if status == INVALID_BODY and body.startswith("{") and not is_forgery:
+        return "Your framework refused the body, which has event, order_id and project_id as text."
+    return FORGERY_ADVICE if is_forgery or status in FORGERY_STATUSES else None
+
+
+def _advice_on_redirect(url: str, status: int, location: str) -> str | None:
+    """Return the advice about a redirect, whose target may be unknown."""
+    path, target = urlsplit(url).path, urlsplit(location).path
+    if location and path != target and path.rstrip("/") == target.rstrip("/"):
+        return _slash_advice(url)
+    if status not in SLASH_REDIRECTS:
+        return None
+    if location:
+        return f"Your handler never ran: write {location} as webhook_url, if that is its address."
+    return _slash_advice(url, "If this is not the cause, compare scheme, host and path.")
+
+
+def _slash_advice(url: str, reservation: str = "") -> str:
+    preposition = "without" if urlsplit(url).path.endswith("/") else "with"
+    return (
+        "Your handler never ran, because its route differs in the final slash: write webhook_url "
+        f"{preposition} the final slash. {reservation}"
+    ).rstrip()
 
 
 def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:

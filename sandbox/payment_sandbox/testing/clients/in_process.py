@@ -13,14 +13,14 @@ from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
 from payment_sandbox.testing.shops.call_origins import current_caller
-from payment_sandbox.testing.shops.receiving import Receiver
+from payment_sandbox.testing.shops.receiving import ShopReceiver
 from payment_sandbox.testing.shops.shop_requests import DeliverHeld, ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
+    from payment_sandbox.projects.queued_deliveries import HeldDeliveries
     from payment_sandbox.serving.server import Server
 
 SETTLE_SECONDS: Final = 10.0  # how long a call waits for its direct and indirect webhooks
@@ -154,15 +154,15 @@ class InProcess:
             for project in dict.fromkeys(project for project, _ in held_by_calls):
                 _await_webhooks(project, self._receiver_of(project))
 
-    def _receiver_of(self, project: "Project | None") -> Receiver | None:
+    def _receiver_of(self, project: "Project | None") -> ShopReceiver | None:
         """Return the application in this process that receives the project's webhooks."""
         if project is None:
             return None
         receiver = self._server.services.courier.receiver_of(project)
-        return receiver if isinstance(receiver, Receiver) else None
+        return receiver if isinstance(receiver, ShopReceiver) else None
 
     def _must_wait(
-        self, project: "Project | None", receiver: Receiver | None, method: str, path: str
+        self, project: "Project | None", receiver: ShopReceiver | None, method: str, path: str
     ) -> bool:
         """Return whether a call waits for webhooks; a handler's call must not wait for its own webhook."""
         if project is None or not _may_cause_webhooks(project, method, path):
@@ -180,7 +180,7 @@ class InProcess:
 
     def _answer(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse:
         answers: list[bytes] = []
-        call = self._server.app.place(environ, int(environ["CONTENT_LENGTH"]), line)
+        call = self._server.app.route(environ, line)
         with closing(self._server.app.respond(call)) as response:
             pieces, status, headers = response.get_wsgi_response(environ)
             head = WsgiHead(status, headers)
@@ -202,7 +202,7 @@ def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
     return method != "GET" or path.startswith(WAIT_PATH) or project.epoch.state.clock.running
 
 
-def _may_precede_response(project: "Project | None", receiver: Receiver | None) -> bool:
+def _may_precede_response(project: "Project | None", receiver: ShopReceiver | None) -> bool:
     """Return whether webhooks may precede the response to the shop's call, which then waits for them."""
     if project is None or receiver is None or receiver.may_have_called():
         return False
@@ -210,7 +210,7 @@ def _may_precede_response(project: "Project | None", receiver: Receiver | None) 
     return is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
 
 
-def _await_webhooks(project: "Project", receiver: Receiver | None) -> bool:
+def _await_webhooks(project: "Project", receiver: ShopReceiver | None) -> bool:
     """Wait for a project's webhooks; reraise any test outcome from a handler; return False on timeout."""
     if project.epoch.is_advancing:  # the advance already waits for its webhooks
         return True

@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from payment_sandbox.loading import load_module
-from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ReceiverAnswer
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
@@ -108,7 +108,9 @@ class AsgiShop:
         self._loop_thread: LoopThread | None = None
         self._loops: list[OwnLoop | LoopThread] = []
 
-    def answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
+    def answer(
+        self, post: WebhookPost, on_status: Callable[[int], None], timeout_seconds: float
+    ) -> ReceiverAnswer:
         """Deliver one webhook; report the status; return the truncated body of the answer.
 
         The application runs on the event loop that awaits the call behind the webhook. If no loop awaits the
@@ -117,7 +119,7 @@ class AsgiShop:
         exchange = AsgiExchange(self._application, post, on_status)
         failure = None
         try:
-            self._run(exchange)
+            self._run(exchange, timeout_seconds)
         except TimeLimitExceeded as late:
             if exchange.is_whole:
                 return ReceiverAnswer(exchange.body, location=exchange.location)
@@ -130,18 +132,18 @@ class AsgiShop:
             failure = describe_late_failure(error, exchange.status)
         return ReceiverAnswer(exchange.body, failure, location=exchange.location)
 
-    def _run(self, exchange: AsgiExchange) -> None:
+    def _run(self, exchange: AsgiExchange, timeout_seconds: float) -> None:
         loop = CALLING_LOOP.get()
         if loop is not None:
-            loop.run(exchange.run, TIMEOUT_SECONDS)
+            loop.run(exchange.run, timeout_seconds)
         elif has_running_loop():
             add_note(OWN_LOOP_NOTE)
-            self._loop_on_thread().run(exchange.run, TIMEOUT_SECONDS)
+            self._loop_on_thread().run(exchange.run, timeout_seconds)
         elif is_django(self._application):
             # so that Django's synchronous views run on this thread
-            load_module("asgiref.sync").async_to_sync(run_within)(exchange.run, TIMEOUT_SECONDS)
+            load_module("asgiref.sync").async_to_sync(run_within)(exchange.run, timeout_seconds)
         else:
-            self._own_loop().run(exchange.run, TIMEOUT_SECONDS)
+            self._own_loop().run(exchange.run, timeout_seconds)
 
     def _own_loop(self) -> OwnLoop:
         loop: OwnLoop | None = getattr(self._thread_local, "loop", None)

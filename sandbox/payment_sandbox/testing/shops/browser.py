@@ -17,6 +17,7 @@ from payment_sandbox.testing.environments import WebhookPost, body_of
 from payment_sandbox.testing.loops import LoopThread
 from payment_sandbox.testing.shops.asgi import RESPONSE_BODY, RESPONSE_START, AsgiExchange, AsgiShop, Message
 from payment_sandbox.testing.shops.receiving import wrap_application
+from payment_sandbox.testing.shops.shop_requests import watch_asgi, watch_wsgi
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse
@@ -87,7 +88,8 @@ def bridge_to(application: Any) -> AsgiBridge | None:
     Raises:
         TypeError: the application is neither WSGI nor ASGI.
     """
-    return AsgiBridge(application) if isinstance(wrap_application(application), AsgiShop) else None
+    is_asgi = isinstance(wrap_application(application), AsgiShop)
+    return AsgiBridge(watch_asgi(application)) if is_asgi else None
 
 
 SHOP_ORIGIN: Final = "http://testserver"
@@ -105,8 +107,8 @@ class Browser:
 
     def __init__(self, app: Any, project: "Project") -> None:
         self._bridge = bridge_to(app)
-        self._app = app
-        self._client = Client(self._bridge or app)
+        self._app = self._bridge or watch_wsgi(app)
+        self._client = Client(self._app)
         self._project = project
 
     def get(self, path: str, **query: Any) -> TestResponse:
@@ -150,7 +152,7 @@ class Browser:
         """
         parts = urlsplit(url)
         base = f"{parts.scheme}://{parts.netloc}" if parts.netloc else SHOP_ORIGIN
-        client = Client(self._bridge or self._app, use_cookies=False)
+        client = Client(self._app, use_cookies=False)
         answer = client.get(parts.path or "/", query_string=parts.query, base_url=base)
         try:
             if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from signal import SIGINT, getsignal
 from threading import current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -13,10 +14,10 @@ from weakref import WeakSet
 from payment_sandbox.loading import lazy
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
-    TIMEOUT_SECONDS,
     ReceiverAnswer,
     Undelivered,
     WebhookRequest,
+    no_answer_within,
 )
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import signals_unblocked
@@ -28,6 +29,7 @@ from payment_sandbox.testing.shops.tracebacks import (
     RunningHandler,
     add_note,
     describe_late_failure,
+    describe_place,
     is_on_worker,
     location_of_error,
     location_on_thread,
@@ -50,7 +52,9 @@ class WsgiShop:
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
 
-    def answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
+    def answer(
+        self, post: WebhookPost, on_status: Callable[[int], None], timeout_seconds: float
+    ) -> ReceiverAnswer:
         """Deliver one webhook; report the status with the first chunk; return the truncated answer.
 
         If a test on an event loop awaits the call behind the webhook, the application runs on that thread.
@@ -247,6 +251,9 @@ def _count_required_parameters(application: Any) -> int | None:
     return sum(each.kind in POSITIONAL_KINDS and each.default is NO_DEFAULT for each in parameters)
 
 
+LATE_HANDLER_ADVICE: Final = (
+    "Answer first, and do slow work afterwards. Ctrl-C ends a run that hangs, and pytest-timeout a test."
+)
 HOST_PATTERN: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
 OTHER_THREAD_NOTE: Final = (
     "The handler ran on the thread {own}, not on the test's ({tests}): the call that caused this webhook was "
@@ -265,13 +272,21 @@ WORKER_NOTE: Final = (
 )
 
 
-class Receiver:
+class ShopReceiver:
     """Delivers a project's webhooks to a merchant's application."""
 
-    def __init__(self, application: Any, host: str | None = None, *, on_waiting_thread: bool = False) -> None:
+    def __init__(
+        self,
+        application: Any,
+        host: str | None = None,
+        *,
+        on_waiting_thread: bool = False,
+        report: Callable[[str], None],
+    ) -> None:
         """Prepare the application; ``host`` overrides the ``Host`` header of every request.
 
-        With ``on_waiting_thread``, the application runs on the thread that waits for the webhook.
+        With ``on_waiting_thread``, the application runs on the thread that waits for the webhook. ``report``
+        shows a line to whoever waits for the test.
 
         Raises:
             TypeError: the application is neither WSGI nor ASGI.
@@ -284,11 +299,14 @@ class Receiver:
         watch(application)
         self._host = host
         self._on_waiting_thread = on_waiting_thread
+        self._report = report
         self._tests_thread = current_thread()
         self._running: dict[int, RunningHandler] = {}  # by the thread that waits for the handler
         self.outcome: BaseException | None = None
 
-    def __call__(self, request: WebhookRequest, on_status: Callable[[int], None]) -> ReceiverAnswer:
+    def __call__(
+        self, request: WebhookRequest, on_status: Callable[[int], None], timeout_seconds: float
+    ) -> ReceiverAnswer:
         """Deliver one webhook, and report its status.
 
         Raises:
@@ -300,7 +318,7 @@ class Receiver:
         outer = self._running.get(thread_id)  # the handler whose call caused this webhook
         note = BEFORE_RESPONSE_NOTE if current_request() is not None else OTHER_THREAD_NOTE
         try:
-            with signals_unblocked(), running_handler(self) as running:
+            with signals_unblocked(), running_handler(self, timeout_seconds) as running:
                 self._running[thread_id] = running
                 if (
                     self._on_waiting_thread
@@ -319,6 +337,10 @@ class Receiver:
         running = self._running.get(thread_id)
         return None if running is None else self._append_notes(running, location_on_thread(running.thread))
 
+    def report_late_handler(self, location: str, timeout_seconds: float) -> None:
+        """Show a line about a handler that has not answered in time, while the test waits for it."""
+        self._report(f"{describe_place(location)} {no_answer_within(timeout_seconds)}. {LATE_HANDLER_ADVICE}")
+
     def _build_post(self, request: WebhookRequest) -> WebhookPost:
         host = [("Host", self._host)] if self._host is not None else []
         return WebhookPost(request.url, [*request.headers.items(), *host], request.body)
@@ -327,9 +349,9 @@ class Receiver:
         self, running: RunningHandler, post: WebhookPost, on_status: Callable[[int], None]
     ) -> ReceiverAnswer:
         try:
-            answer = self._shop.answer(post, on_status)
+            answer = _interruptible(self._shop.answer)(post, on_status, running.timeout_seconds)
         except TimeLimitExceeded as late:
-            problem = f"no answer within {TIMEOUT_SECONDS:g} seconds"
+            problem = no_answer_within(running.timeout_seconds)
             has_cause = late.__cause__ is not None
             location = location_of_error(late) if has_cause else location_on_thread(running.thread)
             raise self._delivery_error(running, problem, late, location) from late
@@ -375,8 +397,8 @@ class Receiver:
             return thread_id in others
         if CALLING_LOOP.get() is not None:
             return False
-        latest = monotonic_seconds() - TIMEOUT_SECONDS
-        return any(other.started_seconds > latest for other in others.values())
+        now = monotonic_seconds()
+        return any(other.started_seconds + other.timeout_seconds > now for other in others.values())
 
     def raise_outcome(self) -> None:
         """Reraise a handler's outcome for the test, such as ``pytest.fail`` or a timeout of the test."""
@@ -388,6 +410,15 @@ class Receiver:
         """Close the event loops of the receiver."""
         unwatch(self.application)
         self._shop.close()
+
+
+def _interruptible(call: Callable[..., ReceiverAnswer]) -> Callable[..., ReceiverAnswer]:
+    """Let Ctrl-C end a call at once; in some runners, it would wait for the end of the test."""
+    signals = sys.modules.get("unittest.signals")
+    if signals is None or current_thread() is not main_thread() or getsignal(SIGINT) is None:
+        return call
+    interruptible: Callable[..., ReceiverAnswer] = signals.removeHandler(call)
+    return interruptible
 
 
 def _is_pytest_outcome(error: BaseException) -> bool:

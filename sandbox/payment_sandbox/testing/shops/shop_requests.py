@@ -1,25 +1,31 @@
 """Tracks a test's requests to its shop, so that webhooks can wait for the shop's response.
 
-Any test client may call the application, so the application's class is replaced by a subclass whose
-``__call__`` marks the start and the end of a request. Django's test clients do not call the application, so
-their handlers get a similar ``__call__``.
+Any test client may call the application, so its calls go through a wrapper, which marks the start and the end
+of a request. The application object itself is never changed.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
 
 from payment_sandbox.loading import lazy, load_module
-from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop, read_whole
+from payment_sandbox.testing.shops.submitting import (
+    Environ,
+    Receive,
+    Scope,
+    Send,
+    answer_submission,
+    answer_submission_on_loop,
+    read_whole,
+)
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
+    from payment_sandbox.projects.queued_deliveries import HeldDeliveries
     from payment_sandbox.testing import loops
 else:
     loops = lazy("payment_sandbox.testing.loops")
@@ -68,12 +74,13 @@ def _track() -> Iterator[ShopRequest | None]:
         _CURRENT_REQUEST.reset(token)
 
 
-def _wsgi_members(kind: type) -> dict[str, Any]:
-    def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        original_call = kind.__call__
+def watch_wsgi(application: Any) -> Any:
+    """Wrap a WSGI application, so that its outermost request is tracked and can be varied."""
+
+    def answer(environ: Environ, start_response: Any) -> Iterable[bytes]:
         with _track() as request:
             try:
-                pieces: Iterable[bytes] = original_call(self, environ, start_response)
+                pieces: Iterable[bytes] = application(environ, start_response)
                 if request is not None and request.held:
                     pieces = read_whole(pieces)  # read first, because webhooks follow the response
             except BaseException:
@@ -82,15 +89,35 @@ def _wsgi_members(kind: type) -> dict[str, Any]:
         _end(request)
         return pieces
 
-    def call(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        if not _is_outermost():
-            return answer(self, environ, start_response)
-        pieces: Iterable[bytes] = answer_submission(
-            environ, lambda sent, begin: answer(self, sent, begin), start_response
+    def call(environ: Environ, start_response: Any) -> Any:
+        return (
+            answer_submission(environ, answer, start_response)
+            if _is_outermost()
+            else answer(environ, start_response)
         )
-        return pieces
 
-    return {"__call__": call}
+    return call
+
+
+def watch_asgi(application: Any) -> Any:
+    """Wrap an ASGI application, so that its outermost HTTP request is tracked and can be varied."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        with _track() as request:
+            try:
+                await application(scope, receive, send)
+            finally:
+                await _end_on_loop(request)
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await application(scope, receive, send)
+        elif _is_outermost():
+            await answer_submission_on_loop(scope, receive, send, answer)
+        else:
+            await answer(scope, receive, send)
+
+    return call
 
 
 def _end(request: ShopRequest | None) -> None:
@@ -103,119 +130,83 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
         await loops.run_blocking(request.end)
 
 
-def _asgi_members(kind: type) -> dict[str, Any]:
-    async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
-        original_call = kind.__call__
+def _watch_django(handler: Any) -> Any:
+    """Wrap the handler of Django's test client, which returns a response object."""
+
+    def answer(environ: Environ) -> Any:
         with _track() as request:
             try:
-                await original_call(self, scope, receive, send)
-            finally:
-                await _end_on_loop(request)
-
-    async def call(self: Any, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await kind.__call__(self, scope, receive, send)
-            return
-        if not _is_outermost():
-            await answer(self, scope, receive, send)
-            return
-        await answer_submission_on_loop(scope, receive, send, partial(answer, self))
-
-    return {"__call__": call}
-
-
-class _WatchedApplications:
-    """The watched applications, each with its own class and a count of watching projects."""
-
-    def __init__(self) -> None:
-        self._counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._classes: dict[type, type] = {}  # subclasses by original class
-
-    def begin(self, application: Any) -> None:
-        """Watch an application; ignore applications whose class cannot be replaced, such as functions."""
-        if is_django(application):
-            _DJANGO_HOOKS.begin()
-            return
-        with suppress(TypeError):  # some objects support neither weak references nor a change of class
-            count = self._counts.get(application, 0)
-            if not count:
-                application.__class__ = self._class_for(type(application))
-            self._counts[application] = count + 1
-
-    def end(self, application: Any) -> None:
-        """Stop watching an application for one project."""
-        if is_django(application):
-            _DJANGO_HOOKS.end()
-            return
-        with suppress(TypeError):
-            count = self._counts.pop(application, 0)
-            if count > 1:
-                self._counts[application] = count - 1
-            elif count:
-                application.__class__ = type(application).__bases__[0]
-
-    def _class_for(self, kind: type) -> type:
-        if kind not in self._classes:
-            watching = _asgi_members if iscoroutinefunction(kind.__call__) else _wsgi_members
-            names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-            members = {**watching(kind), **names, "__doc__": kind.__doc__}
-            self._classes[kind] = type(kind.__name__, (kind,), members)
-        return self._classes[kind]
-
-
-class _DjangoHooks:
-    """Hooks in Django's test clients, which call their handlers instead of the application."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._before: list[tuple[type, Any]] = []
-
-    def begin(self) -> None:
-        """Watch the requests from Django's test clients."""
-        self._count += 1
-        if self._count > 1:
-            return
-        client = load_module("django.test.client")  # installed for the shop
-        hooks = (client.ClientHandler, _wrap_handler), (client.AsyncClientHandler, _wrap_async_handler)
-        for handler, watched in hooks:
-            self._before.append((handler, handler.__call__))
-            handler.__call__ = watched(handler.__call__)
-
-    def end(self) -> None:
-        """Stop watching the test clients for one project."""
-        self._count -= 1
-        while not self._count and self._before:
-            handler, call = self._before.pop()
-            handler.__call__ = call  # type: ignore[method-assign]
-
-
-def _wrap_handler(original_call: Any) -> Any:
-    def answer(self: Any, environ: dict[str, Any]) -> Any:
-        with _track() as request:
-            try:
-                response = original_call(self, environ)
+                response = handler(environ)
             except BaseException:
                 _end(request)
                 raise
         _end(request)
         return response
 
-    def call(self: Any, environ: dict[str, Any]) -> Any:
-        if not _is_outermost():
-            return answer(self, environ)
-        return answer_submission(environ, lambda sent, begin: answer(self, sent))
+    def call(environ: Environ) -> Any:
+        return (
+            answer_submission(environ, lambda sent, begin: answer(sent))
+            if _is_outermost()
+            else answer(environ)
+        )
 
     return call
 
 
-def _wrap_async_handler(original_call: Any) -> Any:
-    async def call(self: Any, scope: dict[str, Any]) -> Any:
+def _watch_async_django(handler: Any) -> Any:
+    """Wrap the handler of Django's asynchronous test client."""
+
+    async def call(scope: Scope) -> Any:
         with _track() as request:
-            response = await original_call(self, scope)
+            response = await handler(scope)
         await _end_on_loop(request)
         return response
 
     return call
+
+
+class _Hook:
+    """A hook in a class: calls of its watched instances go through a wrapper; all, if none is named."""
+
+    def __init__(self, kind: type, wrap: Callable[[Any], Any]) -> None:
+        self.watched: list[Any] = []
+        original = kind.__dict__["__call__"]
+
+        def choose(instance: Any) -> Any:
+            bound = partial(original, instance)
+            is_watched = any(each is instance or each is ALL for each in self.watched)
+            return wrap(bound) if is_watched else bound
+
+        def call(instance: Any, *arguments: object, **options: object) -> Any:
+            return choose(instance)(*arguments, **options)
+
+        async def await_call(instance: Any, *arguments: object, **options: object) -> Any:
+            return await choose(instance)(*arguments, **options)
+
+        hook = await_call if iscoroutinefunction(original) else call  # test clients tell ASGI from WSGI by it
+        setattr(kind, "__call__", wraps(original)(hook))  # noqa: B010 (mypy allows no assignment)
+        self.undo = partial(setattr, kind, "__call__", original)
+
+
+ALL: Final = object()
+"""Stands for all instances of a class."""
+_HOOKS: Final[dict[type, _Hook]] = {}
+
+
+def _places(application: Any) -> list[tuple[type, Any, Callable[[Any], Any]]]:
+    """Return the classes whose calls are the requests to an application, what to watch, and its wrapper.
+
+    The application itself stays as it is: a test client of any kind calls its class. Django's test clients
+    call handlers of their own instead.
+    """
+    if is_django(application):
+        client = load_module("django.test.client")  # installed for the shop
+        return [
+            (client.ClientHandler, ALL, _watch_django),
+            (client.AsyncClientHandler, ALL, _watch_async_django),
+        ]
+    kind = next(each for each in type(application).__mro__ if "__call__" in vars(each))
+    return [(kind, application, watch_asgi if iscoroutinefunction(kind.__call__) else watch_wsgi)]
 
 
 def is_django(application: object) -> bool:
@@ -223,15 +214,22 @@ def is_django(application: object) -> bool:
     return type(application).__module__.startswith("django.")
 
 
-_DJANGO_HOOKS: Final = _DjangoHooks()
-_WATCHED_APPLICATIONS: Final = _WatchedApplications()
-
-
 def watch(application: Any) -> None:
     """Watch the test's requests to this application, until ``unwatch``."""
-    _WATCHED_APPLICATIONS.begin(application)
+    for kind, watched, wrap in _places(application):
+        with suppress(TypeError):  # functions and other built-in kinds have no class of their own
+            if kind not in _HOOKS:
+                _HOOKS[kind] = _Hook(kind, wrap)
+            _HOOKS[kind].watched.append(watched)
 
 
 def unwatch(application: Any) -> None:
     """End a ``watch``."""
-    _WATCHED_APPLICATIONS.end(application)
+    for kind, watched, _ in _places(application):
+        hook = _HOOKS.get(kind)
+        if hook is None:
+            continue
+        del hook.watched[next(index for index, each in enumerate(hook.watched) if each is watched)]
+        if not hook.watched:
+            hook.undo()
+            del _HOOKS[kind]

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -10,8 +11,8 @@ from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
 from threading import get_ident
-from traceback import StackSummary, TracebackException, walk_stack
-from types import CodeType
+from traceback import FrameSummary, StackSummary, TracebackException, walk_stack
+from types import CodeType, FrameType
 from typing import Final
 
 from payment_sandbox.serving.posting import LOCATION_PREFIX
@@ -20,6 +21,11 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 FRAMES_MAX: Final = 12
 ERROR_STATUS: Final = 400
 WORKER_MODULES: Final = (os.path.join("anyio", "to_thread.py"), os.path.join("starlette", "concurrency.py"))
+WORKER_THREADS: Final = (
+    os.path.join("anyio", "_backends", "_asyncio.py"),
+    os.path.join("concurrent", "futures", "thread.py"),
+)
+FRAME_PATTERN: Final = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)')
 SANDBOX_FOLDER: Final = str(Path(__file__).parents[2]) + os.sep
 POSTING_MODULE: Final = os.path.join(SANDBOX_FOLDER, "serving", "posting.py")
 LIBRARY_FOLDERS: Final = (
@@ -44,10 +50,11 @@ def stack_frames() -> Iterator[tuple[CodeType, int]]:
 class RunningHandler:
     """A running handler, with its logged exceptions, and notes that may explain them."""
 
-    def __init__(self, receiver: object, outer: "RunningHandler | None") -> None:
+    def __init__(self, receiver: object, outer: "RunningHandler | None", timeout_seconds: float) -> None:
         self.logged_exceptions: list[BaseException] = []
         self.notes: list[str] = []
         self.started_seconds = monotonic_seconds()
+        self.timeout_seconds = timeout_seconds
         self.thread = get_ident()  # the thread of the handler
         self._receiver = receiver
         self._outer = outer  # the handler whose call caused this webhook
@@ -75,9 +82,9 @@ _recorded_handlers: Final[list[RunningHandler]] = []  # the recorder is attached
 
 
 @contextmanager
-def running_handler(receiver: object) -> Iterator[RunningHandler]:
+def running_handler(receiver: object, timeout_seconds: float) -> Iterator[RunningHandler]:
     """Run a shop's handler in the context, and record the exceptions that it logs."""
-    running = RunningHandler(receiver, CURRENT_HANDLER.get())
+    running = RunningHandler(receiver, CURRENT_HANDLER.get(), timeout_seconds)
     before = CURRENT_HANDLER.set(running)
     _recorded_handlers.append(running)
     logging.root.addHandler(_RECORDER)  # no-op if already added
@@ -117,12 +124,38 @@ def set_handler_thread() -> None:
 
 def location_on_thread(thread_id: int) -> str:
     """Locate the handler that a thread runs."""
-    frame = sys._current_frames().get(thread_id)
+    running = sys._current_frames()
+    frames = _handler_frames(running.get(thread_id))
+    if not _has_shop_code(frames):  # a framework may run it on a worker thread
+        workers = (_handler_frames(frame) for frame in running.values() if _is_worker(frame))
+        frames = next(filter(_has_shop_code, workers), frames)
+    return _location(_shorten(StackSummary.from_list(frames)))
+
+
+def _handler_frames(frame: FrameType | None) -> list[FrameSummary]:
+    """Return the frames of a thread since it began to deliver a webhook, outermost first."""
     frames = list(StackSummary.extract(walk_stack(frame)))[::-1] if frame is not None else []
-    begin = max(
-        (index + 1 for index, each in enumerate(frames) if each.filename == POSTING_MODULE), default=0
-    )
-    return _location(_shorten(StackSummary.from_list(frames[begin:])))
+    begin = (index + 1 for index, each in enumerate(frames) if each.filename == POSTING_MODULE)
+    return frames[max(begin, default=0) :]
+
+
+def _has_shop_code(frames: list[FrameSummary]) -> bool:
+    return any(_is_shop_code(frame.filename) for frame in frames)
+
+
+def _is_worker(frame: FrameType) -> bool:
+    return any(each.f_code.co_filename.endswith(WORKER_THREADS) for each, _ in walk_stack(frame))
+
+
+def describe_place(location: str) -> str:
+    """Name the handler at a location, with the file and the line that it has reached."""
+    frames = [match for match in FRAME_PATTERN.finditer(location) if _is_shop_code(match["file"])]
+    if not frames:
+        return "payment-sandbox: a webhook handler:"
+    first, last = frames[0], frames[-1]
+    inner = f", in {last['name']}" if last["name"] != first["name"] else ""
+    place = f"{last['file']}, line {last['line']}{inner}"
+    return f"payment-sandbox: the webhook handler {first['name']} ({place}):"
 
 
 def location_of_error(error: BaseException) -> str:

@@ -8,22 +8,20 @@ from typing import Final, NamedTuple
 
 from flask import Response
 
+from payment_sandbox.delivery.sending import WEBHOOK_HEADERS, standard_body, standard_url
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies
 from payment_sandbox.operations.beliefs import format_moment_of_day, status_in
-from payment_sandbox.operations.deliver_webhook import (
-    WEBHOOK_HEADERS,
+from payment_sandbox.operations.in_words import describe_call, refusal_message, short_reason
+from payment_sandbox.operations.recipes import play
+from payment_sandbox.operations.redelivery import (
     deliver_unsent,
     find_delivery,
     find_unsent,
     redeliver,
-    standard_body,
-    standard_url,
     unsent_webhooks,
 )
-from payment_sandbox.operations.in_words import describe_call, refusal_message, short_reason
-from payment_sandbox.operations.recipes import play
 from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
@@ -121,7 +119,7 @@ def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delive
     )
     webhooks, unsent_entries = (
         (each for each in reversed(known) if query.matches_webhook(project, each))
-        for known in (epoch.store.deliveries(), unsent)
+        for known in (epoch.store.deliveries(), [each for each in unsent if not each.url])
     )
 
     def place(entry: Entry) -> int:

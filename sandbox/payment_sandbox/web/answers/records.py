@@ -114,6 +114,7 @@ class Offer(TypedDict):
     url: str
     headers: Strings
     body: str
+    timeout_seconds: Annotated[float, "The time for the shop's answer."]
 
 
 class Offers(TypedDict):

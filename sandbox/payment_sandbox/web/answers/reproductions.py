@@ -54,7 +54,7 @@ Rule = dict[str, Any]
 """A fault rule, an effect, or a body, as JSON."""
 UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
 """Rules broken by mistakes that a test cannot repeat: double clicks, cards of other orders, wrong URLs."""
-DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13")
+DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13", "A45")
 """Rules that can be broken only a day after the payment."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 JOB_RULES: Final = (*DAY_LATER_RULES, "CAP-03")

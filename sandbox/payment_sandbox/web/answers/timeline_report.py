@@ -5,8 +5,8 @@ from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.deliver_webhook import unsent_webhooks
 from payment_sandbox.operations.history import TimelineEntry, history
+from payment_sandbox.operations.redelivery import unsent_webhooks
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState

@@ -6,7 +6,7 @@ from flask import Response
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.forms import read
-from payment_sandbox.operations.deliver_webhook import deliver_unsent, find_delivery, redeliver
+from payment_sandbox.operations.redelivery import deliver_unsent, find_delivery, redeliver
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers import records, timeline_report
 from payment_sandbox.web.answers.control import delivery_record

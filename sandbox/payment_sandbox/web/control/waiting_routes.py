@@ -6,6 +6,7 @@ from typing import Any, Final
 from flask import Response
 from marshmallow import validate
 
+from payment_sandbox.delivery.receivers import OfferedAttempt, listener_of
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Flag, Number
 from payment_sandbox.kernel.times import timestamp
@@ -14,7 +15,6 @@ from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, DURATION_MS_MAX, Reply
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import refuse_cross_site, require_project
@@ -165,22 +165,21 @@ def post_next(call: Call) -> Response:
 def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
     """Wait for attempts to offer to a listener; None if the listener has signed off or been replaced."""
     timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
-    listener, forward_to = request.get("listener", ""), request.get("forward_to")
+    name, forward_to = request.get("listener", ""), request.get("forward_to")
+    listener = listener_of(project)
     if request.get("leaves"):
-        project.relay.disconnect(listener)
+        listener.disconnect(name)
         project.change_settings(
             {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
         )
         return None
-    if not project.relay.connect(listener):
+    if not listener.connect(name):
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
-        project.change_settings(
-            {"forward_to": forward_to}, unless=lambda: project.relay.is_disconnected(listener)
-        )
-    project.end_listener_wait()
+        project.change_settings({"forward_to": forward_to}, unless=lambda: listener.is_disconnected(name))
+    project.epoch.outbox.send_unsent()
     project.storage.take_over(project)
-    return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
+    return listener.take(timeout_seconds, lambda: project.events.is_ended)
 
 
 @route(
@@ -199,7 +198,7 @@ def post_answer(call: Call) -> Response:
     If the answer is not recorded, the same attempt is offered again; the listener then repeats the answer.
     """
     data: dict[str, Any] = read(ANSWER_FORM, json_body(call))
-    return json_answer({"recorded": call.project.relay.answer(data["id"], _build_reply(data))})
+    return json_answer({"recorded": listener_of(call.project).answer(data["id"], _build_reply(data))})
 
 
 def _build_reply(data: dict[str, Any]) -> Reply:
@@ -220,15 +219,17 @@ def _missing_response_reason(data: dict[str, Any]) -> str | None:
 
 
 def _offer_record(offer: OfferedAttempt) -> dict[str, Any]:
+    label, attempt = offer.label, offer.attempt
     return {
-        "id": str(offer.label),
-        "webhook": f"{offer.label.webhook}/{offer.label.copy}",
-        "number": offer.label.number,
-        "by_hand": offer.label.by_hand > 0,
-        "at": timestamp(offer.at),
-        "order_id": offer.order.order_id,
-        "status": offer.order.status,
-        "url": offer.request.url,
-        "headers": offer.request.headers,
-        "body": offer.request.body.decode(),
+        "id": str(label),
+        "webhook": f"{label.webhook}/{label.copy}",
+        "number": label.number,
+        "by_hand": label.by_hand > 0,
+        "at": timestamp(attempt.at),
+        "order_id": attempt.delivery.order_id,
+        "status": attempt.delivery.status,
+        "url": attempt.request.url,
+        "headers": attempt.request.headers,
+        "body": attempt.request.body.decode(),
+        "timeout_seconds": attempt.timeout_seconds,
     }

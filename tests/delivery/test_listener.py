@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.projects.outbox import OutboxEntry
-from payment_sandbox.projects.relay import Relay
+from payment_sandbox.delivery.receivers import ProjectListener, listener_of
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 
@@ -35,16 +34,9 @@ def send_answer(sandbox: Sandbox, offer: dict[str, Any], status: int = 200) -> b
     return recorded
 
 
-def relay_of(sandbox: Sandbox) -> Relay:
-    """Return the relay of the project."""
-    project = sandbox.project_in_process
-    return project.relay
-
-
-def awaiting_listener(sandbox: Sandbox) -> list[OutboxEntry]:
-    """Return the webhooks that await a listener."""
-    project = sandbox.project_in_process
-    return project.epoch.outbox._awaiting_listener
+def listener_in(sandbox: Sandbox) -> ProjectListener:
+    """Return the listener of the project."""
+    return listener_of(sandbox.project_in_process)
 
 
 def attempts(sandbox: Sandbox) -> list[Any]:
@@ -67,9 +59,9 @@ def test_a_newer_call_replaces_a_waiting_call(forwarding: Sandbox) -> None:
     """A newer call of the listener ends the older waiting call, and gets the webhook."""
     older = Thread(target=poll_offers, args=(forwarding, "one", 30))
     older.start()
-    relay = relay_of(forwarding)
-    with relay._changed:
-        assert relay._changed.wait_for(lambda: relay._waiting_calls > 0, 60)
+    listener = listener_in(forwarding)
+    with listener._changed:
+        assert listener._changed.wait_for(lambda: listener._waiting_calls > 0, 60)
     newer = Thread(target=lambda: send_answer(forwarding, poll_offers(forwarding)[0]))
     newer.start()
     older.join(60)
@@ -120,13 +112,44 @@ def test_leaving_ends_a_waiting_call(forwarding: Sandbox, shop: Shop) -> None:
     assert (polled, shop.orders()) == ([[]], [order["id"]])
 
 
-def test_an_open_offer_outlives_the_end_of_the_forwarding(forwarding: Sandbox, shop: Shop) -> None:
-    """If forwarding ends during an offer, the server sends the webhook after the listener's timeout."""
+def test_an_unanswered_offer_is_a_failed_attempt(forwarding: Sandbox, shop: Shop) -> None:
+    """A listener that takes a webhook and reports no answer costs an attempt; the server makes the next one."""
+    forwarding.settings(webhook_timeout=0.1)
     order = forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url)
     assert len(poll_offers(forwarding)) == 1
     forwarding.settings(forward_to=None)
-    forwarding.get(f"/control/wait/?webhook={order['id']}&timeout=30")
+    forwarding.settle()
+    (attempt,) = forwarding.webhooks()[0]["attempts"]
+    assert attempt["error"] == "no answer within 0.1 seconds from the listener"
+    forwarding.advance("PT2M")
     assert shop.orders() == [order["id"]]
+
+
+def test_a_listener_that_does_not_take_a_webhook_is_gone(forwarding: Sandbox) -> None:
+    """A listener that was killed between two calls takes nothing: the webhook is unsent, and a new one gets it."""
+    forwarding.settings(webhook_timeout=0.1)
+    assert poll_offers(forwarding, timeout=0) == []
+    order = forwarding.place(card(payment_method="bank-transfer"))
+    forwarding.settle()
+    unsent = forwarding.webhooks(state="unsent")
+    assert [(each["order_id"], each["url"], each["attempts"]) for each in unsent] == [
+        (order["id"], FORWARD, [])
+    ]
+    (offer,) = poll_offers(forwarding, "two")
+    assert send_answer(forwarding, offer)
+    assert (attempts(forwarding), forwarding.webhooks(state="unsent")) == ([200], [])
+
+
+@pytest.mark.rule("A48")
+def test_unsent_webhooks_are_sent_in_order_or_by_the_server(forwarding: Sandbox, shop: Shop) -> None:
+    """Without a listener, webhooks are unsent; the end of the forwarding sends them to their own address."""
+    orders = [forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url) for _ in range(3)]
+    assert forwarding.get("/control/wait/?idle=1").status_code == 200, "nobody waits for an unsent webhook"
+    forwarding.advance("PT1H")
+    assert [each["attempts"] for each in forwarding.webhooks()] == [[], [], []]
+    forwarding.settings(forward_to=None)
+    forwarding.settle()
+    assert shop.orders() == [order["id"] for order in orders]
 
 
 def test_manual_and_scheduled_attempts_are_distinguished(forwarding: Sandbox) -> None:
@@ -154,7 +177,7 @@ def test_a_reset_drops_offered_and_waiting_webhooks(forwarding: Sandbox) -> None
     forwarding.post("/control/reset/")
     assert not send_answer(forwarding, first)
     assert poll_offers(forwarding, timeout=0) == []
-    assert (relay_of(forwarding)._offered, awaiting_listener(forwarding)) == ({}, [])
+    assert (listener_in(forwarding)._offered, forwarding.webhooks()) == ({}, [])
 
 
 def test_each_call_of_a_listener_sets_its_url(sandbox: Sandbox) -> None:
@@ -178,13 +201,14 @@ def test_long_texts_of_a_listener_are_truncated(forwarding: Sandbox) -> None:
     assert (attempt["error"], attempt["warning"]) == ("x" * 500, "y" * 500)
 
 
-def test_repeated_redeliveries_are_queued_once(forwarding: Sandbox) -> None:
-    """Repeated redeliveries without a listener are queued once."""
+def test_a_resend_without_a_listener_is_unsent(forwarding: Sandbox) -> None:
+    """A resend waits for a listener like any webhook, once; one with changes is a failed attempt."""
     forwarding.place(card(payment_method="bank-transfer"))
     (webhook,) = forwarding.webhooks()
-    for _ in range(5):
-        assert forwarding.post(f"/control/webhooks/{webhook['id']}/redeliver/").status_code == 200
-    forwarding.get("/control/wait/?idle=1")
-    assert sorted(entry.queued.forced for entry in awaiting_listener(forwarding)) == [False, True]
-    offers = poll_offers(forwarding)
-    assert all(send_answer(forwarding, offer) for offer in offers)
+    for body in ({}, {}, {"body": "{}"}):
+        assert forwarding.post(f"/control/webhooks/{webhook['id']}/redeliver/", body).status_code == 200
+    (webhook,) = forwarding.webhooks(state="unsent")
+    assert [each["error"] for each in webhook["attempts"]] == ["not sent: no listener is connected"]
+    (offer,) = poll_offers(forwarding)
+    assert send_answer(forwarding, offer)
+    assert forwarding.webhooks()[0]["state"] == "delivered"

@@ -1,0 +1,331 @@
+"""Sending one webhook: the request, its receiver, the effects of faults, and the record of what came."""
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Protocol
+
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver, listener_of
+from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.orders.commands import AttemptDelivery
+from payment_sandbox.orders.webhooks import (
+    ATTEMPT_BODY_BYTES,
+    MANUAL_ATTEMPT,
+    RETRY_AFTER,
+    Delivery,
+    DeliveryState,
+    Reply,
+    WebhookAttempt,
+    WebhookRequest,
+)
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
+from payment_sandbox.projects.journal import truncate_masked
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
+from payment_sandbox.projects.settings import Settings
+from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, Swap, WebhookEffect
+from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.version import __version__
+
+REPLY_LENGTHS_MAX: Final = {"error": 500, "warning": 500, "traceback": 8192}
+"""The length of the texts of a stored reply, in characters."""
+WEBHOOK_HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept": "*/*",
+    "User-Agent": f"payment-sandbox/{__version__}",
+}
+NO_LISTENER: Final = "not sent: no listener is connected"
+RETRY_SECONDS: float = 0.5
+
+log = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """Whatever delivers for the projects of a server: its threads, and the receivers in its reach."""
+
+    def receiver(self, project: Project, url: str) -> Receiver:
+        """Return the receiver at an address."""
+        ...
+
+    def delivers_on_waiting_thread(self, project: Project) -> bool:
+        """Whether the thread that waits for a project's webhooks sends them."""
+        ...
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Run work on another thread.
+
+        Raises:
+            RuntimeError: the system has no more threads.
+        """
+        ...
+
+    def pause(self, seconds: float) -> bool:
+        """Wait in real time; return True once the server stops."""
+        ...
+
+
+def send(project: Project, epoch: Epoch, queued: QueuedDelivery, host: Host) -> bool:
+    """Give one webhook to its receiver, and record what came; return False if it is unsent.
+
+    Raises:
+        ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
+    """
+
+    def retry(work: Callable[..., Any], *arguments: object, **options: object) -> Any:
+        return _until_stored(epoch, host, partial(work, *arguments, **options))
+
+    while True:
+        attempt = retry(_prepare_attempt, project, epoch, queued)
+        if attempt is None:
+            return True
+        outcomes = _receive(project, attempt, host)
+        for copy, outcome in enumerate(outcomes):
+            sent = attempt._replace(real_at=outcome.sent_at)
+            retry(_record_attempt, project, epoch, sent, outcome.reply, is_copy=copy > 0)
+            outcome.on_recorded()
+        if outcomes or retry(_record_unsent, project, epoch, attempt):
+            return bool(outcomes)
+
+
+def _receive(project: Project, attempt: PreparedAttempt, host: Host) -> list[DeliveryOutcome]:
+    if attempt.effect.reply is not None:  # the outcome is decided, and nothing is sent
+        return [DeliveryOutcome(attempt.effect.reply, attempt.real_at)]
+    is_forwarded = attempt.request.url == project.settings.forward_to
+    receiver = listener_of(project) if is_forwarded else host.receiver(project, attempt.request.url)
+    return receiver.post(attempt)
+
+
+def _until_stored(epoch: Epoch, host: Host, work: Callable[[], Any]) -> Any:
+    """Run ``work``, and retry until the result is stored.
+
+    Without the retry, the next webhook could overtake this webhook, or the shop could get it twice.
+    """
+    while True:
+        try:
+            return work()
+        except NotStored as failed:
+            if epoch.outbox.is_closed or host.pause(RETRY_SECONDS):
+                raise
+            log.warning("storing a webhook attempt failed, retrying: %s", failed)
+
+
+def _prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
+    """Prepare an attempt; return None if nothing needs to be sent now. Only a postponement changes state."""
+    while True:
+        with project.with_newest_state(epoch):
+            if not epoch.store.must_send(queued):
+                return None
+            delivery, effect = epoch.store.delivery(queued.delivery_id), NO_EFFECT
+            if delivery is not None and not _is_over(delivery, queued):
+                effect = _choose_effect(epoch, delivery, queued)
+                if not _is_postponed(epoch.state, delivery, queued, effect):
+                    epoch.store.reserve_attempt(queued)
+                    return _build_attempt(project, epoch, delivery, queued, effect)
+        if _finish_or_postpone(project, epoch, queued, effect):
+            return None  # otherwise another webhook has been swapped in the meantime
+
+
+def _build_attempt(
+    project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect
+) -> PreparedAttempt:
+    settings, changes = epoch.state.settings, queued.changed
+    url = changes.url or standard_url(settings, delivery)
+    body = changes.body or standard_body(project, delivery)
+    return PreparedAttempt(
+        queued,
+        delivery,
+        WebhookRequest(url, WEBHOOK_HEADERS, body.encode()),
+        epoch.now(),
+        project.services.real.wall_now(),
+        effect,
+        settings.webhook_timeout,
+        f"{project.identity.origin}-{epoch.number}-{delivery.id}",
+    )
+
+
+def _finish_or_postpone(
+    project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect
+) -> bool:
+    """Postpone or finish a delivery; return False if the webhook must be sent now."""
+    with project.edit(epoch, is_due=True) as edit:
+        delivery = edit.delivery(queued.delivery_id)
+        if delivery is not None and not _is_over(delivery, queued):
+            if not _is_postponed(edit.state, delivery, queued, effect):
+                return False
+            _postpone(edit, delivery, effect)
+        edit.finish_job(queued)
+        return True
+
+
+def standard_url(settings: Settings, delivery: Delivery) -> str:
+    """Return the URL of a webhook."""
+    return settings.forward_to or delivery.url
+
+
+def standard_body(project: Project, delivery: Delivery) -> str:
+    """Build the body of a webhook."""
+    return json.dumps(
+        {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}
+    )
+
+
+def _is_over(delivery: Delivery, queued: QueuedDelivery) -> bool:
+    return delivery.state is not DeliveryState.PENDING and not queued.forced
+
+
+def _record_unsent(project: Project, epoch: Epoch, attempt: PreparedAttempt) -> bool:
+    """Mark a webhook as unsent; return False if a listener has connected, or forwarding is off.
+
+    A resend with changes is not repeated later, so it counts as a failed attempt.
+    """
+    queued = attempt.queued
+    if queued.is_changed:
+        _record_attempt(project, epoch, attempt, Reply(0.0, error=NO_LISTENER))
+        return True
+    with project.edit(epoch, attempt.at, is_due=True) as edit:
+        if listener_of(project).is_connected or edit.settings.forward_to != attempt.request.url:
+            return False
+        edit.finish_job(queued)
+        delivery = edit.delivery(queued.delivery_id)
+        if delivery is not None:
+            edit.store_delivery(delivery._replace(state=DeliveryState.UNSENT))
+        edit.publish(
+            "waiting",
+            at=timestamp(edit.now),
+            order_id=queued.order_id,
+            delivery_id=queued.delivery_id,
+            url=attempt.request.url,
+            label="a webhook waits for the command listen",
+        )
+        return True
+
+
+def _record_attempt(
+    project: Project, epoch: Epoch, sent: PreparedAttempt, reply: Reply, *, is_copy: bool = False
+) -> None:
+    """Record an attempt, and schedule a retry if needed; copies need no retry.
+
+    This also sends the webhooks deferred until now by a ``swap``.
+    """
+    queued = sent.queued
+    with project.edit(epoch, sent.at, is_due=True) as edit:
+        if not is_copy and not epoch.store.is_pending(queued):
+            return  # another server has resent and recorded the webhook
+        edit.finish_job(queued)
+        delivery = edit.delivery(queued.delivery_id)
+        if delivery is None:  # dropped in the meantime, to make room for newer webhooks
+            return
+        is_changed, state = queued.is_changed, delivery.state
+        number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
+        attempt = _mask_attempt(
+            project.masking, WebhookAttempt(number, sent.at, sent.real_at, sent.request, reply)
+        )
+        if not is_copy and not is_changed:
+            _count_match(edit, delivery, sent.effect)
+        delivery, next_at = delivery.record_attempt(attempt, is_copy=is_copy or is_changed)
+        if is_changed:
+            delivery = delivery._replace(state=state)  # the shop has not received the original webhook
+        edit.store_delivery(delivery)
+        if next_at is not None:
+            edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
+        _publish_attempt(edit, delivery, attempt, next_at)
+        edit.release_swapped()
+
+
+def _publish_attempt(
+    edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: datetime | None
+) -> None:
+    reply = attempt.reply
+    shown = _build_event(delivery, attempt.number, attempt.at, reply)
+    edit.advance_log.append(shown)
+    edit.publish(
+        "webhook",
+        **shown,
+        state=delivery.state,
+        number=attempt.number,
+        url=attempt.request.url,
+        order_status=delivery.status,
+        status=reply.status,
+        error=reply.error,
+        warning=reply.warning,
+        fault=reply.fault,
+        next_at=timestamp(next_at) if next_at is not None else None,
+        duration_ms=round(reply.duration_ms, 3),
+    )
+
+
+def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
+    """Prepare an attempt for storage: mask secrets, and truncate long bodies; the headers are ours."""
+    url, headers, body = attempt.request
+    body = masking.mask_record(body)[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
+    reply = _truncate(masking.mask_record(attempt.reply), attempt.reply)
+    return attempt._replace(request=WebhookRequest(masking.mask_text(url), headers, body), reply=reply)
+
+
+def _truncate(masked: Reply, unmasked: Reply) -> Reply:
+    """Truncate the strings of a masked reply; truncation before masking could leave part of a secret."""
+    truncated = {
+        name: truncate_masked(getattr(masked, name), text, length_max)
+        for name, length_max in REPLY_LENGTHS_MAX.items()
+        if (text := getattr(unmasked, name)) is not None
+    }
+    return masked._replace(**truncated)
+
+
+def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
+    """Return the effect of a fault or of the rehearsal on the next attempt; none if it has overrides."""
+    if queued.is_changed:
+        return NO_EFFECT
+    state = epoch.state
+    return (
+        state.faults.webhook_effect(delivery)
+        or state.scenario_faults.webhook_effect(delivery)
+        or epoch.rehearsal.webhook(delivery)
+        or NO_EFFECT
+    )
+
+
+def _count_match(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
+    """Count the rule whose effect an attempt has; a postponed attempt was counted when it was postponed."""
+    if effect is NO_EFFECT or (delivery.is_postponed and isinstance(effect, Delay | Swap)):
+        return
+    if (own := edit.state.faults.count_webhook(delivery)) is not None:
+        edit.state = edit.state._replace(faults=own)
+    elif (of_scenario := edit.state.scenario_faults.count_webhook(delivery)) is not None:
+        edit.state = edit.state._replace(scenario_faults=of_scenario)
+
+
+def _is_postponed(state: State, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
+    """Whether an effect postpones an attempt: at most once, and no manual resend."""
+    if queued.forced or delivery.is_postponed:
+        return False
+    return isinstance(effect, Delay) or (isinstance(effect, Swap) and not state.swapped)
+
+
+def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
+    """Postpone a delivery by a delay, or until the next webhook has been sent (SCN-06).
+
+    A swapped webhook waits as long as a retry does, so that the end of an advance does not decide its place.
+    """
+    _count_match(edit, delivery, effect)
+    edit.store_delivery(delivery._replace(postponed=True, postponed_number=delivery.next_number))
+    period = effect.period if isinstance(effect, Delay) else RETRY_AFTER
+    due = AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number)
+    edit.schedule(period.after(edit.now), due)
+    if isinstance(effect, Swap):
+        edit.state = edit.state._replace(swapped=(delivery.id,))
+
+
+def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> ProcessedEvent:
+    outcome = reply.fault or reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
+    return {
+        "at": timestamp(at),
+        "kind": "webhook",
+        "order_id": delivery.order_id,
+        "label": f"webhook attempt {number} for {delivery.order_id}: {outcome}",
+        "delivery_id": delivery.id,
+    }

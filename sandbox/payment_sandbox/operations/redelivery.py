@@ -1,0 +1,105 @@
+"""Resends of webhooks, and the webhooks that were not sent."""
+
+from typing import Final
+
+from payment_sandbox.kernel.masking import SECRET_KINDS
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.orders.commands import Resend
+from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Delivery, DeliveryState
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
+
+ATTEMPT_BYTES: Final = 500 + ATTEMPT_BODY_BYTES
+"""The approximate size of a stored attempt: its request, and the body of the reply."""
+
+
+def find_delivery(project: Project, delivery_id: str) -> Delivery:
+    """Find a webhook with its attempts.
+
+    Raises:
+        Unknown: the project has no such webhook.
+    """
+    delivery = project.epoch.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
+    return delivery
+
+
+def find_unsent(epoch: Epoch, webhook_id: str) -> Delivery | None:
+    """Find a webhook without an address, which has the id of its status in the journal."""
+    return next((each for each in webhooks_without_address(epoch) if each.id == webhook_id), None)
+
+
+def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
+    """Return the webhooks that no listener took, and those without an address, oldest first."""
+    untaken = [each for each in epoch.store.deliveries() if each.state is DeliveryState.UNSENT]
+    return sorted([*untaken, *webhooks_without_address(epoch)], key=lambda delivery: delivery.created)
+
+
+def webhooks_without_address(epoch: Epoch) -> list[Delivery]:
+    """Return the webhooks that were not sent because no address was set, oldest first."""
+    return [
+        Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
+        for reached in epoch.unsent_webhooks()
+    ]
+
+
+def deliver_unsent(project: Project, url: str) -> list[Delivery]:
+    """Send all unsent webhooks to an address, with retries as usual, and wait for the answers."""
+    epoch = project.epoch
+    with project.edit(epoch) as edit:
+        unsent = [
+            each._replace(
+                id=each.id if each.url else edit.ids.uuid("delivery"), url=url, state=DeliveryState.PENDING
+            )
+            for each in unsent_webhooks(epoch)
+        ]
+        for delivery in unsent:
+            edit.store_delivery(delivery)
+            edit.send(delivery.id)
+    project.settle(epoch=epoch, orders=[delivery.order_id for delivery in unsent])
+    known = (epoch.store.delivery(delivery.id) for delivery in unsent)
+    return [delivery for delivery in known if delivery is not None]
+
+
+def redeliver(
+    project: Project,
+    delivery_id: str,
+    *,
+    url: str | None = None,
+    body: str | None = None,
+    after: str | None = None,
+) -> Delivery:
+    """Make another attempt, now or ``after`` a period, even if the delivery has ended (CTL-22).
+
+    An attempt now skips the queue, and this call waits for the response. The outcome of an attempt with
+    another URL or body does not affect the state of the delivery.
+
+    Raises:
+        Unknown: the project has no such delivery.
+        QuotaReached: storing another attempt would exceed a quota; nothing is sent.
+        Invalid: the body contains a secret, and would be stored until it is sent.
+    """
+    delivery, changes = find_delivery(project, delivery_id), ResendChanges(url, body)
+    if after is not None:
+        _resend_later(project, delivery, changes, Period.parse(after))
+        return delivery
+    order_id = delivery.order_id
+    if project.account is not None:
+        project.account.refuse_growth(ATTEMPT_BYTES + len((changes.body or "").encode()))
+    queued = QueuedDelivery(delivery_id, order_id, forced=True, changed=changes)
+    project.epoch.outbox.send_now(queued)
+    sent = project.epoch.store.delivery(delivery_id)
+    if sent is None:
+        raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer webhooks")
+    return sent
+
+
+def _resend_later(project: Project, delivery: Delivery, changes: ResendChanges, after: Period) -> None:
+    if changes.body is not None and project.masking.mask_text(changes.body) != changes.body:
+        message = f"must not contain {SECRET_KINDS} if sent later, because it is stored until then"
+        raise Invalid([Violation("body", message)])
+    with project.edit() as edit:
+        edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery.id, 0, *changes))

@@ -1,0 +1,142 @@
+"""An outbox moves each webhook through its states, whoever sends it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import product
+
+import pytest
+
+from payment_sandbox.delivery.outbox import MOVES, DeliveringOutbox, OutboxEntry, SendingState
+from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
+from payment_sandbox.orders.webhooks import Delivery, Reply
+from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
+from payment_sandbox.serving.services import REAL_TIME
+from tests.support.projects import made_project
+
+MINUTE = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class ManualHost(Services):
+    """A host whose carriers run when a test says so; it can run out of threads."""
+
+    def __init__(self) -> None:
+        super().__init__(REAL_TIME)
+        self.carriers: list[Callable[[], None]] = []
+        self.has_threads = True
+        self.received: list[str] = []
+
+    def create_outbox(self, project: Project) -> Outbox:
+        return DeliveringOutbox(project, self)
+
+    def run(self, work: Callable[[], None]) -> None:
+        if not self.has_threads:
+            raise RuntimeError("can't start new thread")
+        self.carriers.append(work)
+
+    def pause(self, seconds: float) -> bool:
+        return False
+
+    def delivers_on_waiting_thread(self, project: Project) -> bool:
+        return False
+
+    def receiver(self, project: Project, url: str) -> "ManualHost":
+        return self
+
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
+        self.received.append(attempt.delivery.order_id)
+        return [DeliveryOutcome(Reply(1.0, status=200), attempt.real_at)]
+
+    def carry(self) -> list[str]:
+        """Run the carriers, and return the ids of the orders whose webhooks arrived."""
+        while self.carriers:
+            self.carriers.pop(0)()
+        received, self.received = self.received, []
+        return received
+
+
+@pytest.fixture
+def host() -> ManualHost:
+    """A host with manual carriers."""
+    return ManualHost()
+
+
+@pytest.fixture
+def project(host: ManualHost) -> Project:
+    """A project with a webhook URL."""
+    return made_project(MINUTE, host, webhook_url="http://shop.test/")
+
+
+@pytest.fixture
+def outbox(project: Project) -> DeliveringOutbox:
+    """The empty outbox of the project."""
+    assert isinstance(project.epoch.outbox, DeliveringOutbox)
+    return project.epoch.outbox
+
+
+def put(outbox: DeliveringOutbox, *names: str, held: HeldDeliveries | None = None) -> None:
+    """Queue or hold a webhook of each of these orders."""
+    for name in names:
+        with outbox._project.edit() as edit:
+            edit.store_delivery(webhook(name))
+        outbox.put(QueuedDelivery(name, name), held)
+        outbox.start()
+
+
+def webhook(name: str) -> Delivery:
+    """Return a new webhook."""
+    return Delivery(name, name, "http://shop.test/", "processing", MINUTE)
+
+
+@pytest.mark.parametrize(("is_closed", "sent"), [(False, ["held"]), (True, [])])
+def test_held_webhooks_are_released_once_or_dropped(
+    host: ManualHost, outbox: DeliveringOutbox, is_closed: bool, sent: list[str]
+) -> None:
+    """Held webhooks wait for their release, which may be repeated; the end of the epoch drops them."""
+    held = HeldDeliveries(outbox)
+    put(outbox, "held", held=held)
+    put(outbox, "free")
+    assert host.carry() == ["free"]
+    assert not outbox.is_idle
+    if is_closed:
+        outbox.close()
+    for _ in range(2):
+        outbox.release(held)
+    assert host.carry() == sent
+    assert (outbox.is_idle, outbox.pending()) == (True, [])
+
+
+def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(
+    host: ManualHost, outbox: DeliveringOutbox
+) -> None:
+    """Only the first webhook asks for a carrier; after a failed start, the next one asks again."""
+    host.has_threads = False
+    with pytest.raises(RuntimeError, match="new thread"):
+        put(outbox, "first")
+    host.has_threads = True
+    put(outbox, "second", "third")
+    assert len(host.carriers) == 1
+    assert host.carry() == ["first", "second", "third"]
+
+
+def test_a_carrier_that_has_waited_long_enough_hands_the_rest_over(
+    host: ManualHost, outbox: DeliveringOutbox
+) -> None:
+    """Another carrier sends the rest, in order."""
+    put(outbox, "first", "second", "third")
+    host.carriers.clear()
+    outbox.carry(lambda: True)
+    assert host.received == ["first"]
+    assert host.carry() == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(("before", "to"), list(product((None, *SendingState), SendingState)))
+def test_an_entry_makes_no_other_moves(
+    outbox: DeliveringOutbox, before: SendingState | None, to: SendingState
+) -> None:
+    """Moves that are missing from the table fail."""
+    if to in MOVES.get(before, ()):
+        return
+    entry = OutboxEntry(QueuedDelivery("a webhook", "an order"), before)
+    with pytest.raises(AssertionError, match=to):
+        outbox._move(entry, to)
