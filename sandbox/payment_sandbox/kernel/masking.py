@@ -121,6 +121,7 @@ _CODE: Final = Pattern(
 """A field that is named like a card code, in lower-case text: a field of JSON with its value in the first
 group, or any other field with its value in the second. A name without a value matches, too, so that no text
 is searched twice."""
+_OF_JSON: Final = 1
 _DECODER: Final = json.JSONDecoder()
 _BASIC: Final = Pattern(r"(\bbasic[\s:]{1,8})([a-z0-9+/]{4,4000})={0,2}", re.IGNORECASE)
 _CODES_MIN: Final = 20
@@ -148,29 +149,39 @@ def mask(text: str, api_key: str | None = None) -> str:
 
 def _mask_codes(text: str, lower: str) -> str:
     """Mask the values of fields that are named like a card code."""
-    if "%" in lower:
-        for escape, characters in _FORM_ESCAPES:
-            lower = lower.replace(escape, characters)
     pieces: list[str] = []
     copied = done = 0
     codes_max = max(_CODES_MIN, len(text) // _CHARACTERS_PER_CODE)
-    for examined, code in enumerate(_CODE.compiled.finditer(lower)):
+    for examined, code in enumerate(_CODE.compiled.finditer(_unescape(lower))):
         group = code.lastindex or 0
         start, end = code.span(group)
-        if examined > codes_max and start >= done:
-            return "".join((*pieces, text[copied:start], _mask_digits(text[start:])))
-        if start < done or not group:
+        if start < done:
             continue
-        is_json, done = group == 1, end
-        if is_json and end == start + 1 and text[start] in "[{":
-            done = _value_end(text, start)
-        if done < start:
+        if group == _OF_JSON and text[start:end] in ("[", "{"):
+            end = _value_end(text, start)
+        if examined > codes_max or end < start:
             return "".join((*pieces, text[copied:start], _mask_digits(text[start:])))
-        if any(map(str.isdigit, text[start:done])):
-            is_bare = is_json or text[max(0, start - 60) : start].rstrip().endswith(":")
-            pieces += (text[copied:start], f'"{MASK}"' if is_bare else MASK)
-            copied = done
+        if not group:
+            continue
+        done = end
+        if any(map(str.isdigit, text[start:end])):
+            pieces += (text[copied:start], _code_mask(text, start, group))
+            copied = end
     return "".join((*pieces, text[copied:])) if pieces else text
+
+
+def _code_mask(text: str, start: int, group: int) -> str:
+    """Return the mask of a value, in quotes if it has none."""
+    is_bare = group == _OF_JSON or text[max(0, start - 60) : start].rstrip().endswith(":")
+    return f'"{MASK}"' if is_bare else MASK
+
+
+def _unescape(text: str) -> str:
+    """Replace escapes of a form's punctuation by as many characters."""
+    if "%" in text:
+        for escape, characters in _FORM_ESCAPES:
+            text = text.replace(escape, characters)
+    return text
 
 
 def _value_end(text: str, start: int) -> int:
