@@ -12,6 +12,7 @@ from payment_sandbox.client.plain import path_of, to_seconds, without_none
 from payment_sandbox.web.answers import records as answers
 
 Json = dict[str, Any]
+Document = Mapping[str, Any]
 
 __tracebackhide__ = ends_at_caller
 
@@ -222,7 +223,7 @@ class ControlCommands:
         answer: answers.Scenario = self.call("GET", "/control/scenario/")
         return answer
 
-    def put_scenario(self, document: Mapping[str, Any]) -> answers.Scenario:
+    def put_scenario(self, document: Document) -> answers.Scenario:
         """Activate a scenario, by name or from the body (CTL-19)."""
         answer: answers.Scenario = self.call("PUT", "/control/scenario/", body=document)
         return answer
@@ -252,7 +253,7 @@ class ControlCommands:
         answer: answers.Faults = self.call("GET", "/control/faults/")
         return answer
 
-    def put_faults(self, document: Mapping[str, Any]) -> answers.Faults:
+    def put_faults(self, document: Document) -> answers.Faults:
         """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
         answer: answers.Faults = self.call("PUT", "/control/faults/", body=document)
         return answer
@@ -352,7 +353,7 @@ class ControlCommands:
         answer: answers.Fidelity = self.call("GET", "/control/fidelity/")
         return answer
 
-    def new_project(self, settings: Mapping[str, Any]) -> answers.ProjectWithKey:
+    def new_project(self, settings: Document) -> answers.ProjectWithKey:
         """Create a project; only this response contains its API key (CTL-06)."""
         answer: answers.ProjectWithKey = self.call("POST", "/control/projects/", body=settings)
         return answer
@@ -386,7 +387,7 @@ class ControlCommands:
         answer: answers.Project = self.call("GET", "/control/project/")
         return answer
 
-    def patch_project(self, settings: Mapping[str, Any]) -> answers.Project:
+    def patch_project(self, settings: Document) -> answers.Project:
         """Change some settings (CTL-01, CTL-07)."""
         answer: answers.Project = self.call("PATCH", "/control/project/", body=settings)
         return answer
@@ -406,7 +407,7 @@ class ControlCommands:
         answer: answers.Snapshot = self.call("GET", "/control/state/")
         return answer
 
-    def restore(self, state: Mapping[str, Any]) -> answers.Project:
+    def restore(self, state: Document) -> answers.Project:
         """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
         answer: answers.Project = self.call("PUT", "/control/state/", body=state)
         return answer

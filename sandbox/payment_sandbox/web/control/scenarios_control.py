@@ -37,7 +37,9 @@ def active_scenario(project: Project) -> records.Scenario:
 
 
 @command(control, "PUT", "/scenario/", answers=ScenarioForm, example=SCENARIO_EXAMPLE, slow=True)
-def put_scenario(call: Call, document: Annotated[Document, Body(ScenarioForm, document_body)]) -> records.Scenario:
+def put_scenario(
+    call: Call, document: Annotated[Document, Body(ScenarioForm, document_body)]
+) -> records.Scenario:
     """Activate a scenario, by name or from the body (CTL-19)."""
     choose_scenario.choose_scenario(call.project, document, call.site.registry.catalogue)
     return cast(records.Scenario, call.project.epoch.state.scenario.document)
