@@ -390,7 +390,7 @@ class SandboxTools:
                 self._sandbox.delete_project()
 
 
-def control_calls() -> dict[str, Callable[..., Any]]:
+def control_calls() -> dict[str, Callable[..., object]]:
     """Return the calls of the control API by name."""
     return {
         name: method
@@ -400,15 +400,19 @@ def control_calls() -> dict[str, Callable[..., Any]]:
 
 
 def _make_call(
-    client: SandboxClient, calls: Mapping[str, Callable[..., Any]], name: str, arguments: Mapping[str, Any]
-) -> Any:
+    client: SandboxClient,
+    calls: Mapping[str, Callable[..., object]],
+    name: str,
+    arguments: Mapping[str, object],
+) -> object:
     if name not in calls:
         raise ValueError(f"there is no call {name!r}{did_you_mean(nearest_word(name, list(calls)))}")
     try:
         signature(calls[name]).bind(client, **arguments)
     except TypeError as wrong:
         raise ValueError(f"{name}: {wrong}") from None
-    return getattr(client, name)(**arguments)
+    call: Callable[..., object] = getattr(client, name)
+    return call(**arguments)
 
 
 def _read_object(text: str, name: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ Run = TypeVar("Run", bound=Callable[..., Any])
 class Listed(NamedTuple, Generic[Record]):
     """A list in a response, with the number of older items dropped to make room."""
 
-    items: Iterable[Any]  # each is serialized as a ``Record``
+    items: Iterable[object]  # each is serialized as a ``Record``
     dropped: int = 0
 
 
@@ -162,7 +162,7 @@ class QueryForm(Form):
             return data
         return {name: self._parse(name, text) for name, text in data.items()}
 
-    def _parse(self, name: str, text: Any) -> Any:
+    def _parse(self, name: str, text: Any) -> object:
         field = self.load_fields.get(name) if isinstance(text, str) else None
         if isinstance(field, Flag):
             return WORDS.get(text, text)
