@@ -321,9 +321,9 @@ class DeliveringOutbox(Outbox):
         def is_late() -> bool:
             return is_enough() or monotonic_seconds() >= until_seconds
 
-        while project.storage.awaits_courier and not is_late():  # the courier hands over between two attempts
+        while project.epoch.store.awaits_courier and not is_late():  # it hands over between two attempts
             self._host.pause(HANDOVER_POLL_SECONDS)
-            project.storage.follow(project)
+            project.epoch.store.follow()
         self.start()
         with self._awaiting(orders) as awaited:
             if (waiting := caller().waiting_thread()) is not None:

@@ -142,7 +142,7 @@ def stop_advance(project: Project) -> bool:
     if not epoch.is_advancing:
         return False
     if epoch.store.is_clock_held:
-        project.storage.stop_advance(project)
+        epoch.store.stop_advance()
         return True
     epoch.is_stopping = True
     epoch.outbox.wake()
@@ -271,7 +271,7 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
     held = _HeldClock(epoch)
     try:
         epoch.is_stopping = False  # before a call can see the held clock and request a stop
-        if not project.hold_clock():
+        if not epoch.store.hold_clock():
             raise ClockBusy(ADVANCE_RUNNING)
         clean_up_agenda(project, epoch)
         with project.blocking_edits(epoch):
@@ -295,7 +295,7 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
     if epoch.advance_log is None:  # another advance holds the clock
         return
     try:
-        project.release_clock(epoch)
+        epoch.store.release_clock()
         end = held.until or epoch.timeline.now
         with suppress(ProjectReset), project.edit(epoch, end, is_due=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import CreateStore
 from payment_sandbox.projects.quotas import Usage
-from payment_sandbox.projects.store import ChangeSet, Storage, Store
+from payment_sandbox.projects.store import ChangeSet, Store
 from payment_sandbox.storage.codec import encode
 
 DELIVERIES_MAX: Final = 10_000
@@ -21,19 +20,15 @@ Sizes = dict[str | int, int]
 """The sizes of records in bytes, by id; the id of an agenda entry is its sequence number."""
 
 
-class MemoryStorage(Storage):
+class MemoryStorage:
     """Volatile storage in the memory of the process."""
 
     def __init__(self) -> None:
         self._deleted_keys: set[str] = set()
 
-    def storage(self, identity: Identity, real: RealTime) -> "MemoryStorage":
-        """Return the storage of a project, which is this shared one."""
-        return self
-
-    def store(self) -> "MemoryStore":
-        """Create an empty store."""
-        return MemoryStore()
+    def storage(self, project_id: str) -> CreateStore:
+        """Return what creates the stores of a project."""
+        return lambda project: MemoryStore()
 
     @contextmanager
     def draw_ids(self, ids: Ids) -> Iterator[Ids]:

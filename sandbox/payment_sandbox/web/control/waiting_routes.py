@@ -88,7 +88,7 @@ def _refuse_invalid_wait(
 )
 def get_events(call: Call) -> Response:
     """Stream all events of the project, as server-sent events (CTL-27)."""
-    call.project.storage.watch(call.project)
+    call.project.epoch.store.watch()
     stream = call.stream = EventStream(call.project.events, last_event_number(call.request))
     return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
@@ -178,7 +178,7 @@ def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[Offer
     if forward_to is not None and forward_to != project.settings.forward_to:
         project.change_settings({"forward_to": forward_to}, unless=lambda: listener.is_disconnected(name))
     project.epoch.outbox.send_unsent()
-    project.storage.take_over(project)
+    project.epoch.store.follow(takes_over=True)
     return listener.take(timeout_seconds, lambda: project.events.is_ended)
 
 
