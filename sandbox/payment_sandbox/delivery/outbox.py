@@ -199,8 +199,8 @@ class DeliveringOutbox(Outbox):
             entries, held.entries, held.is_over = held.entries, deque(), True
             for entry in entries if not self.is_closed else ():
                 self._move(entry, SendingState.QUEUED)
-            self._notify()
-        self.start()
+        if entries:
+            self.start()
 
     # Send
 
