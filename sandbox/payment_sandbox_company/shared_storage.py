@@ -315,8 +315,20 @@ class SharedStore(RowStore):
         """Whether another server is advancing the clock."""
         return self.replica.clock_holder is not None and self.replica.clock_holder != self.replica.own_hold
 
-    def holds_clock(self) -> bool:
-        """Return whether the advance on this server still holds the clock."""
+    def check_clock(self, *, is_advance: bool) -> None:
+        """Refuse a step if this server has lost the clock because another server advances it.
+
+        Raises:
+            NotStored: the advance has lost the clock, and ends.
+            ProjectReset: the step is a due event of a running clock, which the other server runs.
+        """
+        if is_advance and not self._holds_clock():
+            problem = "this server was suspended, and another server has taken over the clock"
+            raise NotStored("the clock", problem, is_full=False)
+        if not is_advance and self.is_clock_held:
+            raise ProjectReset("another server advances the clock")
+
+    def _holds_clock(self) -> bool:
         return self.replica.own_hold is not None and self.replica.clock_holder == self.replica.own_hold
 
     def take(self, queued: QueuedDelivery) -> bool:
@@ -445,7 +457,7 @@ class SharedStore(RowStore):
         if self.is_clock_held and not self.is_new:  # an advance on another server sends everything
             return self._courier_of_advance(others)
         known = set() if self.is_new else set(replica.jobs)
-        holds_clock = self.holds_clock() and not releases_clock
+        holds_clock = self._holds_clock() and not releases_clock
         return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
 
     def _courier_of_advance(self, others: PlannedSync) -> str | None:

@@ -23,7 +23,7 @@ from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, Q
 # =====================================
 #
 # A webhook enters each time it is to be sent now: by an edit, by a manual resend, or when a server loads, a
-# snapshot restores or another server hands over what was in flight. Retries and delays are commands on the
+# snapshot restores or a store hands over what was in flight. Retries and delays are commands on the
 # timeline, and enter when they are due.
 #
 #            an edit                           a manual resend
@@ -266,13 +266,12 @@ class DeliveringOutbox(Outbox):
         if entry.state is SendingState.SENDING:
             self._move(entry, SendingState.DONE)
 
-    def send_now(self, queued: QueuedDelivery) -> bool:
-        """Send a webhook on this thread, outside the queue; return False if it is unsent."""
+    def send_now(self, queued: QueuedDelivery) -> None:
+        """Send a webhook on this thread, outside the queue."""
         with self._changed:
             entry = OutboxEntry(queued)
             self._move(entry, SendingState.SENDING)
         self._send_outside_queue(entry)
-        return entry.state is not SendingState.UNSENT
 
     def send_held(self, held: HeldDeliveries) -> None:
         """Send the held webhooks on this thread, and return once they are answered."""

@@ -213,7 +213,7 @@ def _record_attempt(
     queued = sent.queued
     with project.edit(epoch, sent.at, is_due=True) as edit:
         if not is_copy and not epoch.store.is_taken(queued):
-            return  # another server has resent and recorded the webhook
+            return  # the webhook was resent and recorded in the meantime
         edit.finish_job(queued)
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None:  # dropped in the meantime, to make room for newer webhooks

@@ -313,7 +313,7 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
-            _refuse_lost_clock(epoch, is_advance=until is not None)
+            epoch.store.check_clock(is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
                 if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
@@ -328,23 +328,6 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
         with suppress(ProjectReset):
             _record_failed_command(project, epoch, due, error)
     return orders if due is not None else None
-
-
-def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
-    """Refuse a step if this server has lost the clock because another server advances it.
-
-    Raises:
-        NotStored: the advance has lost the clock, and ends.
-        ProjectReset: the step is a due event of a running clock, which the other server runs.
-    """
-    if is_advance and not epoch.store.holds_clock():
-        raise NotStored(
-            "the clock",
-            "this server was suspended, and another server has taken over the clock",
-            is_full=False,
-        )
-    if not is_advance and epoch.store.is_clock_held:
-        raise ProjectReset("another server advances the clock")
 
 
 def _orders_to_notify(edit: Edit) -> Orders:

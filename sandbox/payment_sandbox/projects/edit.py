@@ -212,7 +212,7 @@ class Edit:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changes))
 
     def finish_job(self, queued: QueuedDelivery) -> None:
-        """Mark the job of a webhook as finished for all servers."""
+        """End the job of a webhook, if it has one."""
         if queued.job:
             self.finished_jobs.append(queued.job)
 

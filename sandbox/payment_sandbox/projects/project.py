@@ -202,7 +202,7 @@ class Project:
         self.services.forget(self)
 
     def publish(self, kind: str, /, **data: Any) -> None:
-        """Show an event to the watchers of all servers."""
+        """Show an event to the watchers."""
         self.epoch.journal.add((), [(kind, UnstoredEntry(shorten(data)))])
 
     def is_over(self) -> bool:

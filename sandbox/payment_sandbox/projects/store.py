@@ -232,9 +232,9 @@ class Store(ABC):
         """Claim the clock for an advance; return False if another server holds it."""
         return True
 
-    def holds_clock(self) -> bool:
-        """Whether the advance on this server still holds the clock."""
-        return True
+    def check_clock(self, *, is_advance: bool) -> None:
+        """Refuse a step of an advance that has lost the clock, or a due event beside another advance."""
+        return
 
     def release_clock(self) -> None:
         """Release the clock with the next commit."""

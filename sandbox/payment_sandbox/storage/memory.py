@@ -95,29 +95,22 @@ class MemoryStore(Store):
             self.save(change, surplus)
             self.apply(change, surplus)
             return
-        sizes = self._measure(change)
-        usage = self._usage_after(change, sizes, surplus)
+        sizes = self.measure(change)
+        usage = self.usage_after(change, sizes, surplus)
         if is_due and self.account.excess(usage) > 0:
             surplus += self._oldest_finished(change, surplus, self.account.excess(usage))
-            usage = self._usage_after(change, sizes, surplus)
+            usage = self.usage_after(change, sizes, surplus)
         with self.account.change_usage(usage, is_due=is_due):
             self.save(change, surplus)
             self.apply(change, surplus, sizes)
-
-    def apply_remote(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Apply a change set that another server has committed."""
-        sizes = self._measure(change)
-        if self.account is not None:
-            self.account.set_usage(self._usage_after(change, sizes, surplus))
-        self.apply(change, surplus, sizes)
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
         """Do nothing, because there is no other storage."""
 
     def load(self, change: ChangeSet) -> None:
         """Apply saved records, and count their sizes."""
-        sizes = self._measure(change)
-        usage = self._usage_after(change, sizes, ())
+        sizes = self.measure(change)
+        usage = self.usage_after(change, sizes, ())
         self.apply(change, (), sizes)
         if self.account is not None:
             self.account.set_usage(usage)
@@ -147,11 +140,11 @@ class MemoryStore(Store):
         if sizes is not None:
             self._record_sizes.replace(sizes, (*surplus, *change.finished_entries, *change.forgotten_answers))
 
-    def _measure(self, change: ChangeSet) -> Sizes | None:
+    def measure(self, change: ChangeSet) -> Sizes | None:
         """Measure a change in bytes; None if no quota counts bytes."""
         return measure_records(change) if self.account is not None and self.account.needs_bytes else None
 
-    def _usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
+    def usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
         """Return the usage after a change."""
         orders = len(self._orders) + sum(order_id not in self._orders for order_id in change.orders)
         deleted: set[str | int] = {*surplus, *change.finished_entries, *change.forgotten_answers}
