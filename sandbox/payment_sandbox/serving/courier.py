@@ -211,7 +211,8 @@ class _Replacement(NamedTuple):
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Call the function."""
         return [
-            DeliveryOutcome(reply, attempt.real_at) for reply in self.send(attempt.request, attempt.effect.copies)
+            DeliveryOutcome(reply, attempt.real_at)
+            for reply in self.send(attempt.request, attempt.effect.copies)
         ]
 
 
