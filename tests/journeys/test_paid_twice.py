@@ -166,7 +166,8 @@ def test_part_of_a_transfer_goes_back_once_the_order_has_ended(live: Sandbox, en
     """Part of the money does not pay the order, so it can be cancelled; then the part can be refunded."""
     order = live.place(by("bank-transfer"), amount=1_000)
     live.acted(order, "bank credit", amount=700)
-    refused(live.post(f"/v1/orders/{order['id']}/refunds/", {}), 409, "NothingToRefund")
+    error = refused(live.post(f"/v1/orders/{order['id']}/refunds/", {}), 409, "NothingToRefund")
+    assert error["value"].endswith("cancel the order to refund the 700 cents of its transfer")
     if ending == "cancelled":
         assert live.delete(f"/v1/orders/{order['id']}/").json()["status"] == "cancelled"
     live.advance("P30D")

@@ -93,6 +93,7 @@ def test_empty_segments_before_the_resource_count_as_none(sandbox: Sandbox, star
     entries = sandbox.get("/control/journal/").json()["items"]
     assert {entry["path"].rstrip("/") for entry in entries} == {"/v1/orders"}
     assert ["empty segment" in json.dumps(entry) for entry in entries] == [True, False, False, False]
+    assert send(sandbox, "GET", start.replace("v1", "health").partition("orders")[0], b"").status == 200
 
 
 @pytest.mark.rule("A64")
@@ -208,6 +209,7 @@ def test_customers_leave_the_hosted_page_to_failure_url(live: Sandbox, payer: Pa
         ("nl-BE", None, "nl-BE"),
         ("fr_FR", None, "fr-BE"),
         ("EN", None, "en-GB"),
+        (" de ", None, "de"),
         ("de-DE", "nl", "nl"),
         ("sv-SE", None, "en-GB"),
         ("", None, "en-GB"),

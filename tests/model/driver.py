@@ -1,5 +1,6 @@
 """Sends the calls of the model to a sandbox; calls that no merchant can make go to its control API."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -250,15 +251,17 @@ class Driver:
         rules = {"faults": [], "webhooks": webhooks}
         return self.call("PUT", "/control/faults/", rules)
 
-    def webhooks(self, order_id: str) -> list[Json]:
-        """List the webhooks of an order or refund, with the time of each attempt."""
-        listed = self.call("GET", f"/control/webhooks/?order_id={order_id}")
-        return [
-            {
-                "state": item["state"],
-                "url": item["url"],
-                "body": [attempt["request"]["body"] for attempt in item["attempts"]],
-                "at": [datetime.fromisoformat(attempt["at"]) for attempt in item["attempts"]],
-            }
-            for item in listed.data["items"]
-        ]
+    def webhooks(self) -> defaultdict[str, list[Json]]:
+        """List the webhooks by order or refund, with the time of each attempt."""
+        webhooks = defaultdict[str, list[Json]](list)
+        for item in self.call("GET", "/control/webhooks/").data["items"]:
+            attempts = item["attempts"]
+            webhooks[item["order_id"]].append(
+                {
+                    "state": item["state"],
+                    "url": item["url"],
+                    "body": [attempt["request"]["body"] for attempt in attempts],
+                    "at": [datetime.fromisoformat(attempt["at"]) for attempt in attempts],
+                }
+            )
+        return webhooks

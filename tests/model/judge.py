@@ -126,12 +126,12 @@ class ControlJudge:
             self._previous_reads[order_id] = answer, state
 
     def _webhooks(self) -> Iterator[str]:
-        ids = self.driver.ids
+        ids, sent = self.driver.ids, self.driver.webhooks()
         for number, order_id in enumerate(ids.orders):
             expected = read_order(self.shop, number)
-            yield from webhook_differences(expected["webhooks"], self.driver.webhooks(order_id), order_id)
+            yield from webhook_differences(expected["webhooks"], sent[order_id], order_id)
             for refund_id, refund in zip(ids.refunds[number], expected["refunds"], strict=True):
-                yield from webhook_differences(refund["webhooks"], self.driver.webhooks(refund_id), refund_id)
+                yield from webhook_differences(refund["webhooks"], sent[refund_id], refund_id)
 
     def _raise_if(self, texts: Sequence[str]) -> None:
         if texts:
@@ -218,10 +218,13 @@ def _changed_constants(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[
     old = {**before.data, "transactions": [pair[0] for pair in _attempt_pairs(before, after)]}
     new = {**after.data, "transactions": [pair[1] for pair in _attempt_pairs(before, after)]}
     for path, value, reference in leaves(new, old):
-        name = "".join(part.rpartition("]")[2] for part in path.split("["))
-        is_constant = any(name == each or name.startswith(f"{each}.") for each in CONSTANT_FIELDS)
-        if is_constant and reference not in (value, None):
+        if reference not in (value, None) and _is_constant(path):
             yield f"{path} was {describe(reference)}, and is {describe(value)} later"
+
+
+def _is_constant(path: str) -> bool:
+    name = "".join(part.rpartition("]")[2] for part in path.split("["))
+    return any(name == each or name.startswith(f"{each}.") for each in CONSTANT_FIELDS)
 
 
 def _attempt_pairs(before: ServiceAnswer, after: ServiceAnswer) -> list[tuple[Json, Json]]:

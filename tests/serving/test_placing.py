@@ -8,10 +8,9 @@ import requests
 from werkzeug.test import Client, EnvironBuilder
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving import placing
-from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX, Places
+from payment_sandbox.serving.placing import EVENT_LOOP_BYTES_MAX, Placement, Places, place
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.call import Call, ClientConnection, Placement
+from payment_sandbox.web.call import Call, ClientConnection
 from tests.support.servers import make_server
 
 AUTH = (FIRST_API_KEY, "")
@@ -40,18 +39,21 @@ def test_records_have_the_same_ids_as_without_a_connection(server: Server) -> No
     assert first == second
 
 
-def place(server: Server, method: str, path: str, api_key: str | None, length: int = 0) -> Call:
-    """Place a call as the server does."""
+def route(server: Server, method: str, path: str, api_key: str | None) -> Call:
+    """Route a call as the server does."""
     auth = None if api_key is None else (api_key, "")
     environ = EnvironBuilder(path, method=method, auth=auth).get_environ()
-    call = server.app.route(environ, ClientConnection())
-    placing.place(call, length)
-    return call
+    return server.app.route(environ, ClientConnection())
+
+
+def placement_of(server: Server, method: str, path: str, length: int = 0) -> Placement:
+    """Return where a call to the first project runs."""
+    return place(route(server, method, path, FIRST_API_KEY), length)
 
 
 def group(server: Server, method: str, path: str, api_key: str | None) -> str:
     """Return the group of calls that a call shares its limits with."""
-    return place(server, method, path, api_key).group
+    return route(server, method, path, api_key).group
 
 
 def test_a_page_is_placed_by_its_path_and_a_call_by_its_key(server: Server) -> None:
@@ -97,7 +99,7 @@ def test_the_route_and_the_length_of_the_body_decide_where_a_call_runs(
     server: Server, method: str, path: str, length: int, placement: Placement
 ) -> None:
     """Short calls and streams run on the event loop, others on the pool for slow calls or for those that wait."""
-    assert place(server, method, path, FIRST_API_KEY, length).placement is placement
+    assert placement_of(server, method, path, length) is placement
 
 
 @pytest.mark.parametrize(
@@ -114,19 +116,18 @@ def test_the_calls_of_a_project_that_may_wait_have_a_pool_of_their_own(
     method = requests.put if path == "/control/faults/" else requests.patch
     assert method(f"{server.url}{path}", json=changed, auth=AUTH, timeout=60).status_code == 200
     for verb, call in (("GET", "/v1/orders/x/"), ("POST", "/v1/orders/")):
-        assert place(server, verb, call, FIRST_API_KEY).placement is Placement.WAITING
-    control = place(server, "DELETE", "/control/faults/", FIRST_API_KEY).placement
+        assert placement_of(server, verb, call) is Placement.WAITING
+    control = placement_of(server, "DELETE", "/control/faults/")
     assert control is (Placement.WAITING if control_waits else Placement.EVENT_LOOP)
     _, other_key = server.registry.create({})
-    assert place(server, "GET", "/v1/orders/x/", other_key).placement is Placement.EVENT_LOOP
+    assert place(route(server, "GET", "/v1/orders/x/", other_key), 0) is Placement.EVENT_LOOP
 
 
 def test_a_call_with_an_idempotency_key_may_wait_for_another_with_the_key(server: Server) -> None:
     """It waits on a thread of the pool for waiting calls, so that it neither blocks the loop nor slow calls."""
     environ = EnvironBuilder("/v1/orders/", method="POST", auth=AUTH, headers=[("Idempotency-Key", "k")])
     call = server.app.route(environ.get_environ(), ClientConnection())
-    placing.place(call, 0)
-    assert call.placement is Placement.WAITING
+    assert place(call, 0) is Placement.WAITING
 
 
 def test_a_group_has_some_of_the_places_and_its_calls_keep_their_order() -> None:

@@ -3,8 +3,10 @@
 import json
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -51,6 +53,68 @@ def test_an_older_state_file_is_migrated(tmp_path: Path, number: int) -> None:
             assert requests.get(page).status_code == 200
     with closing(sqlite3.connect(state)) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
+
+
+LATE_TRANSFERS = GOLDEN / "late-transfers.json"
+KEY_IN_FILE = "3dd0c68efcdff31e9f83c352ed27ce2a"
+
+
+@pytest.fixture(params=["state file", "snapshot"])
+def older_project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox]:
+    """A live project of a version in which a transfer could not arrive late."""
+    state = tmp_path / "state.db"
+    if request.param == "state file":
+        shutil.copy(LATE_TRANSFERS.with_suffix(".db"), state)
+    with make_server(state=state) as server:
+        restored = Sandbox(server, mode="live")
+        if request.param == "state file":
+            restored.key = KEY_IN_FILE
+        else:
+            restored.put("/control/state/", json.loads(LATE_TRANSFERS.read_text()))
+        yield restored
+
+
+def test_transfers_of_an_older_version_can_arrive_late(older_project: Sandbox) -> None:
+    """Given up, in part, expired and scheduled transfers continue by today's rules; refunds follow the lines."""
+    sandbox = older_project
+    items = sandbox.get("/control/orders/").json()["items"]
+    orders = {item["merchant_order_id"]: item for item in items}
+    statuses = {name: sandbox.read(order)["status"] for name, order in orders.items()}
+    assert statuses == {
+        "given-up": "completed",
+        "in-part": "processing",
+        "expired": "expired",
+        "open": "processing",
+        "lines": "completed",
+        "scheduled": "completed",
+    }
+    sandbox.acted(orders["given-up"], "bank credit")
+    assert received(sandbox, orders["given-up"]) == 2000
+    for name in ("in-part", "expired"):
+        if name == "in-part":
+            assert sandbox.delete(f"/v1/orders/{orders[name]['id']}/").json()["status"] == "cancelled"
+        assert sandbox.post(f"/v1/orders/{orders[name]['id']}/refunds/", {"amount": 401}).status_code == 409
+        assert sandbox.post(f"/v1/orders/{orders[name]['id']}/refunds/", {"amount": 400}).status_code == 201
+    known = sandbox.read(orders["open"])["transactions"][0]
+    again = sandbox.acted(orders["open"], "customer choose", payment_method="bank-transfer")["transactions"][
+        -1
+    ]
+    assert (again["id"], again["status"], again["payment_method_details"]["reference"]) == (
+        known["id"],
+        "pending",
+        known["payment_method_details"]["reference"],
+    )
+    for line, status in (("a", 409), ("b", 201)):
+        refund = {"order_lines": [{"merchant_order_line_id": line, "quantity": 1}]}
+        assert sandbox.post(f"/v1/orders/{orders['lines']['id']}/refunds/", refund).status_code == status
+    sandbox.advance("P3D")
+    assert received(sandbox, orders["scheduled"]) == 2000
+
+
+def received(sandbox: Sandbox, order: dict[str, Any]) -> int:
+    """Return what an order has received beyond its amount."""
+    cents: int = sandbox.read(order, "amount_details")["amount_details"]["received"]
+    return cents
 
 
 def test_a_failed_migration_does_not_change_the_file(tmp_path: Path) -> None:

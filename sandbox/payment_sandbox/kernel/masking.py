@@ -4,10 +4,11 @@ The key is masked exactly as the project has it, also in a Basic header; a card 
 the usual groups; a card code as the value of a field with its name. Secrets in any other spelling are not
 recognized.
 
-Masking a text takes at most 20 times as long as ``json.dumps``, because others wait meanwhile: the whole
-text is scanned only by patterns that begin with a literal or a class of characters. What they match is
-examined more closely, up to a number of matches in proportion to the length; in a text with more, all digits
-from there on are masked.
+Masking a text takes at most 20 times as long as ``json.dumps``, because others wait meanwhile; 40 times if it
+has nothing but identifiers and secrets. Numbers are searched in the *shape* of a text, in which all digits
+are alike, because a pattern that begins with a literal is fast, and the check digits of all numbers are
+calculated at once. Fields of card codes take longer: in a text with more than one in 300 characters, all
+digits from there on are masked.
 """
 
 import json
@@ -16,72 +17,117 @@ from base64 import b64decode, b64encode
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from io import BytesIO
+from itertools import chain, zip_longest
 from math import ceil
 from typing import Any, Final, TypeVar
 
 from payment_sandbox.kernel.ids import TOKEN_PATTERN
-from payment_sandbox.kernel.patterns import Pattern, is_luhn
+from payment_sandbox.kernel.patterns import Pattern
 
 MASK: Final = "***"
 SECRET_KINDS: Final = "a card number, a card code or an API key"
 NUMBER_MASK: Final = "0"  # a digit, so that JSON stays valid
 PAIR_LENGTH: Final = 2
 NAME_LENGTH_MAX: Final = 100
-SHORT_NUMBER_LENGTH: Final = 12
 KEY_LENGTH_MIN: Final = 16
 """Shorter API keys may be common words, which a configuration may contain anyway."""
 
 _UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-_IDENTIFIER: Final = f"{_UUID}|(?<![0-9a-z]){TOKEN_PATTERN}(?![0-9a-z])"
-"""Identifiers and stored cards' tokens, whose digits may look like a card number."""
 _HARMLESS_TEXT: Final = Pattern(
-    rf"[a-z_-]{{0,40}}|{_IDENTIFIER}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
+    rf"[a-z_-]{{0,40}}|{_UUID}|{TOKEN_PATTERN}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
 )
 """Words, identifiers and timestamps: most strings in a record match and skip the other checks."""
 
-_GAPS: Final = (b"\xc2\xa0", b"%20", b"%C2%A0", b"\\u00a0")  # besides the characters in ``_GAP_CHARACTERS``
-_GAP_CHARACTERS: Final = b" +-"
-_DIGITS: Final = b"0123456789"
-_SHAPE: Final = bytes.maketrans(_DIGITS + _GAP_CHARACTERS, b"0" * 10 + b"_" * 3)
-_UNDERSCORE: Final = bytes.maketrans(b"_", b"x")  # an underscore of the text is no gap
-_ALL_BUT_DIGITS: Final = bytes(set(range(256)) - set(_DIGITS))
-_LONG: Final = (b"0" * 20, b"9" * 20)  # too many digits for a number
-_NUMBER: Final = Pattern(
-    b"0000(?:(?<![09]0000)|(?<=%[0A-Fa-f]00000))(?<!%0000)(?<!%[A-Fa-f]0000)"
-    b"(?:0{8,15}|_{1,6}0{6}_{1,6}0{4,6}|_{1,6}0000_{1,6}0000(?:_{1,6}0000(?:_{0,6}0{1,3})?)?)(?![09])"
+_SUBSTITUTES: Final = (
+    (b"\xc2\xa0", b"\xf8"),
+    (b"%20", b"\xf9"),
+    (b"%C2%A0", b"\xfa"),
+    (b"\\u00a0", b"\xfb"),
 )
-"""A number in a shape, not beginning in an escape such as %22; begins with a literal, for speed."""
-_IDENTIFIERS: Final = Pattern(_IDENTIFIER.encode())
-_IDENTIFIER_LENGTH: Final = 36
-_IN_IDENTIFIERS: Final = b"0123456789abcdef-"
-_TWELVE_DIGIT_PREFIX: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only brands with twelve-digit numbers
-_PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
+"""The long spellings of a gap between groups, and bytes that UTF-8 has not, which take their places."""
+_DIGITS: Final = b"0123456789"
+_SHAPE: Final = bytes(
+    ord("0" if byte in b"0123456789" else "a" if byte in b"ABCDEFabcdef" else "_")
+    if byte in b"0123456789ABCDEFabcdef +-\xf8\xf9\xfa\xfb"
+    else byte
+    if byte in b"%\xfd\xfe\xff"
+    else ord(".")
+    for byte in range(256)
+)
+"""Digits, hexadecimal letters and gaps."""
+_ESCAPES: Final = (b"%00", b"%0a", b"%a0", b"%aa")
+_TOO_LONG: Final = (b"0" * 20, b"9" * 20)
+_NUMBER: Final = Pattern(
+    rb"(0000(?<![09\xfd\xff]0000)"
+    rb"(?:0{8,15}+END|_(?:0000_0000(?:_0000(?:_?0{1,3}+END|END)|END)|0{6}_0{4,6}+END)))".replace(
+        b"END", rb"(?![09\xfe\xff])"
+    )
+)
+"""A number in a form of card numbers, in the shape of a text."""
+_HEXADECIMAL: Final = bytes(
+    ord("0" if byte in b"0123456789abcdef" else "z" if byte in range(ord("g"), ord("z") + 1) else ".")
+    if byte not in b"-\xf9\xfa\xfb"
+    else byte
+    for byte in range(256)
+)
+_LONG_HEXADECIMAL: Final = (b"0" * 41, b"z" * 33 + b"0" * 8)
+_IDENTIFIER: Final = Pattern(rb"(00000000(?:-0000-0000-0000-0{12}|(?<![0z\xf9-\xfb]0{8})0{24}(?![0z])))")
+"""An identifier or a stored card's token, whose digits may look like a card number, in this shape."""
+_IN_IDENTIFIERS: Final = (b"-0000-0000-0000-", b"0" * 32)
+_SUBSTITUTE: Final = ((b"\xfc", b"\xfd"), (b"\xfe", b"\xff"))
+"""Bytes that take the places of identifiers, by whether these begin and end with a digit."""
+_ANY_SUBSTITUTE: Final = bytes.maketrans(b"\xfd\xfe\xff", b"\xfc" * 3)
+_LETTERS: Final = ord("a")
+_DASH: Final = ord("-")
+_ESCAPE_END: Final = Pattern(rb"%[0-9A-Fa-f]?\Z")
+_GROUP_END: Final = Pattern(b"[0-9]{4,6}[a-f]")  # in 1111 1111abcd-...
+_VERSIONS: Final = b"12345678"
+_VARIANTS: Final = b"89ab"
+_NOT_IN_NUMBERS: Final = bytes(set(range(256)) - set(_DIGITS) - set(b"\n"))
+_OF_NO_BRAND: Final = Pattern(
+    rb"\n(?!6|5[0678]|(?=[0-9]{13})(?:[45]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720)))[0-9]+"
+)
+"""A line with a number of no card's brand; only two brands have numbers of twelve digits."""
+_WRONG: Final = b"\n1"  # a wrong check digit
+_DIGITS_MAX: Final = 20  # an even number, one more than numbers have
+_VALUES: Final = bytes.maketrans(_DIGITS + b" ", bytes(range(10)) + b"\0")
+_DOUBLED: Final = bytes.maketrans(_DIGITS + b" ", bytes((0, 2, 4, 6, 8, 1, 3, 5, 7, 9, 0)))
+_IS_MULTIPLE: Final = bytes(not value % 10 for value in range(256))
+
 _CODE_HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
 _NAME: Final = (
     "(?:c(?:vc|vv|ard.?code|(?:vn|sc)2?(?![a-z0-9]))|security.?code|verification.?(?:code|value|number))"
 )
 _CODE_NAME: Final = Pattern(_NAME, re.IGNORECASE)
-_LOWER_NAME: Final = Pattern(_NAME)  # for lower-case text, which is faster
-_QUOTES: Final = r"(?:[\"'\\]|%2[27]){0,4}"
-_SPACES: Final = r"(?:[\s+]|%20){0,20}"
-_VALUES: Final = (
-    r'(?<=")[^"\\]{1,100}(?=\\{0,3}")',
-    r"\[[^\[\]{}]{0,200}\]",
-    r"\{[^\[\]{}]{0,200}\}",
-    f"(?!{_NAME})[a-z0-9._-]{{1,100}}",
+_FORM_ESCAPES: Final = tuple(
+    (escape, character * 3)
+    for escape, character in zip(("%20", "%22", "%27", "%3a", "%3d", "%5d"), " \"':=]", strict=True)
 )
-_AFTER_NAME: Final = Pattern(
-    rf"[\w-]{{0,30}}+(?:\]|%5d)?{_QUOTES}{_SPACES}(?:[\s:=]|%3[ad]){_SPACES}", re.IGNORECASE
+_QUOTES: Final = r"[\"'\\]{0,12}+"
+_CODE_VALUES: Final = (
+    r'(?<=")(?=[^"\\\d]*+\d)[^"\\]{1,100}(?=\\{0,3}")',
+    r"\[(?=[^\[\]{}\d]*+\d)[^\[\]{}]{0,200}\]",
+    r"\{(?=[^\[\]{}\d]*+\d)[^\[\]{}]{0,200}\}",
+    f"(?=[a-z._-]*+[0-9])(?!{_NAME})[a-z0-9._-]{{1,100}}",
 )
-_VALUE: Final = Pattern(rf"({_QUOTES})({'|'.join(_VALUES)})", re.IGNORECASE)
-_ANY_DIGIT: Final = Pattern(r"\d")
+_CODE: Final = Pattern(
+    rf'"(?=[^"\\]*+"\s*+:)(?:[^"\\cvs]++|(?!{_NAME})[cvs])*+{_NAME}[^"\\]*+"\s*+:\s*+'
+    r'("(?:[^"\\\d]++|\\.)*+\d(?:[^"\\]++|\\.)*+(?:"|\Z)|\[[^\[\]{}"\d]*+\d[^\[\]{}"]*+\]|[\[{]'
+    r"|[0-9.+-][0-9.e+-]*+)"
+    rf"|{_NAME}[\w-]*+\]{{0,3}}+{_QUOTES}(?:[\s+:=]{{1,60}}+{_QUOTES}({'|'.join(_CODE_VALUES)}))?+",
+    re.DOTALL,
+)
+"""A field that is named like a card code, in lower-case text: a field of JSON with its value in the first
+group, or any other field with its value in the second. A name without a value matches, too, so that no text
+is searched twice."""
+_OF_JSON: Final = 1
 _DECODER: Final = json.JSONDecoder()
+_BASIC: Final = Pattern(r"(\bbasic[\s:]{1,8})([a-z0-9+/]{4,4000})={0,2}", re.IGNORECASE)
+_CODES_MIN: Final = 20
+_CHARACTERS_PER_CODE: Final = 300
 _WITHOUT_DIGITS: Final = bytes.maketrans(_DIGITS, NUMBER_MASK.encode() * 10)
 _LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
-_CHARACTERS_PER_CODE: Final = 200
-_CHARACTERS_PER_NUMBER: Final = 150
-_MATCHES_MIN: Final = 5
-_BASIC: Final = Pattern(r"(\bbasic[\s:]{1,8})([a-z0-9+/]{4,4000})={0,2}", re.IGNORECASE)
 
 Record = TypeVar("Record")
 
@@ -96,8 +142,6 @@ def mask(text: str, api_key: str | None = None) -> str:
     if api_key is not None and "basic" in lower and any(map(text.__contains__, _encoded_parts(api_key))):
         text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
         lower = _lower(text)
-    if _ANY_DIGIT.search(text) is None:
-        return text
     if any(map(lower.__contains__, _CODE_HINTS)):
         text = _mask_codes(text, lower)
     return _mask_numbers(text)
@@ -106,36 +150,45 @@ def mask(text: str, api_key: str | None = None) -> str:
 def _mask_codes(text: str, lower: str) -> str:
     """Mask the values of fields that are named like a card code."""
     pieces: list[str] = []
-    done = 0
-    for examined, name in enumerate(_LOWER_NAME.compiled.finditer(lower)):
-        if name.start() < done:
+    copied = done = 0
+    codes_max = max(_CODES_MIN, len(text) // _CHARACTERS_PER_CODE)
+    for examined, code in enumerate(_CODE.compiled.finditer(_unescape(lower))):
+        group = code.lastindex or 0
+        start, end = code.span(group)
+        if start < done:
             continue
-        if examined > max(_MATCHES_MIN, len(text) // _CHARACTERS_PER_CODE):
-            return "".join(pieces) + _mask_digits(text[done:])
-        before = _AFTER_NAME.compiled.match(text, name.end())
-        if before is None:
+        if group == _OF_JSON and text[start:end] in ("[", "{"):
+            end = _value_end(text, start)
+        if examined > codes_max or end < start:
+            return "".join((*pieces, text[copied:start], _mask_digits(text[start:])))
+        if not group:
             continue
-        end, masked = _mask_value(text, before.end(), before[0])
-        if masked is not None:
-            pieces += (text[done : before.end()], masked)
-            done = end
-    return "".join((*pieces, text[done:])) if pieces else text
+        done = end
+        if any(map(str.isdigit, text[start:end])):
+            pieces += (text[copied:start], _code_mask(text, start, group))
+            copied = end
+    return "".join((*pieces, text[copied:])) if pieces else text
 
 
-def _mask_value(text: str, start: int, before: str) -> tuple[int, str | None]:
-    """Mask the value of a card code; return its end, and None if it has no digit, like an error message."""
-    is_json = before.rstrip().endswith(":")
-    if text[start : start + 1] in ('"', "[", "{") and is_json:
-        with suppress(ValueError, RecursionError):
-            end = _DECODER.raw_decode(text, start)[1]
-            return end, f'"{MASK}"' if _ANY_DIGIT.search(text[start:end]) is not None else None
-    value = _VALUE.compiled.match(text, start)
-    if value is None:  # a body that is cut off inside the value
-        is_open = is_json and text[start : start + 1] in ("[", "{")
-        return len(text), _mask_digits(text[start:]) if is_open else None
-    if not any(map(str.isdigit, value[2])):
-        return start, None
-    return value.end(), f'"{MASK}"' if is_json and not value[1] else f"{value[1]}{MASK}"
+def _code_mask(text: str, start: int, group: int) -> str:
+    """Return the mask of a value, in quotes if it has none."""
+    is_bare = group == _OF_JSON or text[max(0, start - 60) : start].rstrip().endswith(":")
+    return f'"{MASK}"' if is_bare else MASK
+
+
+def _unescape(text: str) -> str:
+    """Replace escapes of a form's punctuation by as many characters."""
+    if "%" in text:
+        for escape, characters in _FORM_ESCAPES:
+            text = text.replace(escape, characters)
+    return text
+
+
+def _value_end(text: str, start: int) -> int:
+    """Return the end of a list or an object; -1 if it is cut off or wrong."""
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(text, start)[1]
+    return -1
 
 
 def _mask_digits(text: str) -> str:
@@ -144,44 +197,77 @@ def _mask_digits(text: str) -> str:
 
 
 def _mask_numbers(text: str) -> str:
-    """Mask card numbers, which are found in the shape of the text: all digits and gaps alike."""
+    """Mask card numbers, except in identifiers."""
     data = text.encode("utf-8", "surrogatepass")
-    shape = data.translate(_UNDERSCORE) if b"_" in data else data
-    for gap in _GAPS:
-        if gap in shape:
-            shape = shape.replace(gap, b"_" * len(gap))
-    digits = shape
-    shape = shape.translate(_SHAPE).replace(*_LONG)
-    pieces: list[bytes] = []
-    done = 0
-    for examined, number in enumerate(_NUMBER.compiled.finditer(shape)):
-        if examined > max(_MATCHES_MIN, len(shape) // _CHARACTERS_PER_NUMBER):
-            rest = data[done:].translate(_WITHOUT_DIGITS)
-            return b"".join((*pieces, rest)).decode("utf-8", "surrogatepass")
-        start, end = number.span()
-        is_number = _is_card_number(digits[start:end].translate(None, _ALL_BUT_DIGITS))
-        if is_number and not _is_in_identifier(data, start, end):
-            pieces += (data[done:start], NUMBER_MASK.encode())
-            done = end
-    return b"".join((*pieces, data[done:])).decode("utf-8", "surrogatepass") if pieces else text
+    replaced = [(gap, byte) for gap, byte in _SUBSTITUTES if gap in data]
+    for gap, byte in replaced:
+        data = data.replace(gap, byte)
+    data, identifiers = _take_identifiers(data)
+    parts = _read_parts(data, _NUMBER.compiled.split(_shape(data)))
+    are_secret = _are_card_numbers(parts[1::2])
+    if not any(are_secret):
+        return text
+    number_mask = NUMBER_MASK.encode()
+    parts[1::2] = [
+        number_mask if is_secret else part for is_secret, part in zip(are_secret, parts[1::2], strict=True)
+    ]
+    masked = b"".join(parts)
+    if identifiers:
+        between = masked.translate(_ANY_SUBSTITUTE).split(_SUBSTITUTE[0][0])
+        masked = b"".join(chain.from_iterable(zip_longest(between, identifiers, fillvalue=b"")))
+    for gap, byte in replaced:
+        masked = masked.replace(byte, gap)
+    return masked.decode("utf-8", "surrogatepass")
 
 
-def _is_card_number(digits: bytes) -> bool:
-    number = digits.decode()
-    prefix = _TWELVE_DIGIT_PREFIX if len(number) == SHORT_NUMBER_LENGTH else _PREFIX
-    return prefix.fullmatch(number) is not None and is_luhn(number)
+def _shape(data: bytes) -> bytes:
+    shape = data.translate(_SHAPE)
+    if b"%" in shape:
+        for escape in _ESCAPES:  # no number begins in an escape
+            shape = shape.replace(escape, b"...")
+    return shape.replace(*_TOO_LONG)
 
 
-def _is_in_identifier(data: bytes, start: int, end: int) -> bool:
-    """Whether digits belong to an identifier or to a stored card's token."""
-    if (
-        data[max(0, start - 1)] not in _IN_IDENTIFIERS
-        and data[min(end, len(data) - 1)] not in _IN_IDENTIFIERS
-    ):
-        return False
-    first = max(0, start - _IDENTIFIER_LENGTH)
-    near = _IDENTIFIERS.compiled.finditer(data, first, end + _IDENTIFIER_LENGTH)
-    return any(identifier.start() <= start and end <= identifier.end() for identifier in near)
+def _take_identifiers(data: bytes) -> tuple[bytes, list[bytes]]:
+    """Return the text with a byte for each identifier, and the identifiers."""
+    hexadecimal = data.translate(_HEXADECIMAL).replace(*_LONG_HEXADECIMAL)
+    if not any(map(hexadecimal.__contains__, _IN_IDENTIFIERS)):
+        return data, []
+    parts = _read_parts(data, _IDENTIFIER.compiled.split(hexadecimal))
+    identifiers: list[bytes] = []
+    for place in range(1, len(parts), 2):
+        identifier, before = parts[place], parts[place - 1][-5:]
+        if before[-1:].isdigit() or (
+            before[:4].isdigit() and _GROUP_END.compiled.match(identifier) is not None
+        ):
+            continue  # the end of a number
+        if b"%" in before and _ESCAPE_END.search(before) is not None:
+            continue
+        if identifier[8] == _DASH and (identifier[14] not in _VERSIONS or identifier[19] not in _VARIANTS):
+            continue
+        parts[place] = _SUBSTITUTE[identifier[0] < _LETTERS][identifier[-1] < _LETTERS]
+        identifiers.append(identifier)
+    return b"".join(parts), identifiers
+
+
+def _read_parts(data: bytes, parts: list[bytes]) -> list[bytes]:
+    """Split a text like its shape."""
+    return list(map(BytesIO(data).read, map(len, parts)))
+
+
+def _are_card_numbers(numbers: list[bytes]) -> bytes:
+    """Return 1 for each number that has a brand and a correct check digit, and 0 for each other.
+
+    Each column of digits is an integer with a byte for each number, into which the sum of its digits fits.
+    """
+    if not numbers:
+        return b""
+    lines = b"\n".join((b"", *numbers, b"")).translate(None, _NOT_IN_NUMBERS)
+    numbers = _OF_NO_BRAND.sub(_WRONG, lines).split(b"\n")[1:-1]
+    digits = b"%20b" * len(numbers) % tuple(numbers)
+    values = (digits.translate(_DOUBLED), digits.translate(_VALUES))
+    columns = (values[place % 2][place::_DIGITS_MAX] for place in range(_DIGITS_MAX))
+    return sum(map(int.from_bytes, columns)).to_bytes(len(numbers)).translate(_IS_MULTIPLE)
 
 
 @lru_cache(maxsize=64)

@@ -228,7 +228,7 @@ _LOCALES_BY_TAG: Final = {"fr": "fr-BE", "en": "en-GB", **{locale.lower(): local
 
 def locale_of(tag: str) -> str | None:
     """Return the locale with the language of a tag such as de_DE and, if there is one, its region."""
-    lower = tag.replace("_", "-").partition(".")[0].lower()
+    lower = tag.strip().replace("_", "-").partition(".")[0].lower()
     return _LOCALES_BY_TAG.get(lower) or _LOCALES_BY_TAG.get(lower.partition("-")[0])
 
 

@@ -98,9 +98,11 @@ def plan_refund(order: Order, request: RefundRequest) -> PlannedRefund:
         refuse_unknown_lines(order.order_lines, request.lines)
     remaining_cents = refundable_cents(order)
     if remaining_cents <= 0:
+        part_cents = sum(attempt.credited_cents for attempt in order.transactions if order.is_open)
+        remedy = f"; cancel the order to refund the {part_cents} cents of its transfer" if part_cents else ""
         raise NothingToRefund(
             f"order {order.id} is {order.status} with {order.received_cents} cents captured "
-            f"and {order.received_cents - remaining_cents} refunded: nothing is left to refund"
+            f"and {order.received_cents - remaining_cents} refunded: nothing is left to refund{remedy}"
         )
     if request.lines is None:
         return _plan_amount(order, request, remaining_cents)

@@ -103,15 +103,12 @@ class When(NamedTuple):
             and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
             and (self.amount is None or self.amount.holds(subject.amount_cents))
             and self.attempt in (None, subject.attempt)
-            and (not self.customer or self._matches_customer(subject.customer))
+            and all(map(matches_glob, map(subject.customer.get, self.customer), self.customer.values()))
             and (
                 self.merchant_order_id is None
                 or matches_glob(subject.merchant_order_id, self.merchant_order_id)
             )
         )
-
-    def _matches_customer(self, customer: Mapping[str, Any]) -> bool:
-        return all([matches_glob(customer.get(key), glob) for key, glob in self.customer.items()])
 
     def unmet_conditions(self, subject: Subject) -> "Iterator[Difference]":
         """Yield every condition that the subject does not meet."""

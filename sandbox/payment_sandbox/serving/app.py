@@ -14,7 +14,7 @@ from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.serving.placing import group_of
+from payment_sandbox.serving.placing import find_resident
 from payment_sandbox.web import merchant
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
@@ -35,7 +35,7 @@ else:
     control = lazy("payment_sandbox.web.control")
 
 HEALTH_PATHS: Final = ("/health", "/metrics")
-_API_ROOT: Final = re.compile(r"/+(v1|control)(?:/+|\Z)")
+_API_ROOT: Final = re.compile(r"/+(v1|control|health)(?:/+|\Z)")
 _EMPTY_ID: Final = re.compile(r"/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
 
@@ -50,7 +50,7 @@ def _read_template(name: str) -> str | None:
 
 def _normalize(path: str) -> str:
     """Remove empty segments before the resource of an API (A64)."""
-    return _API_ROOT.sub(r"/\1/", path, count=1) if "//" in path and _API_ROOT.match(path) else path
+    return _API_ROOT.sub(r"/\1/", path, count=1) if _API_ROOT.match(path) else path
 
 
 class Part(Flask):
@@ -138,13 +138,13 @@ class SandboxApp:
         base = self.site.base_path  # some proxies keep it in front of the path (A77)
         if base and sent.startswith(f"{base}/") and self._is_known(sent.removeprefix(base)):
             sent = sent.removeprefix(base)
-        environ["PATH_INFO"] = _normalize(sent)
+        environ["PATH_INFO"] = _normalize(sent) if "//" in sent else sent
         call = Call(self.site, Request(environ), connection)
         call.has_empty_segments = environ["PATH_INFO"] != sent
         path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
         self._part_of(path).match(call, path)
         if call.route is not None:
-            call.group = group_of(call)
+            find_resident(call)
         return call
 
     def _part_of(self, path: str) -> Part:

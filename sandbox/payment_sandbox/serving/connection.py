@@ -121,18 +121,15 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first request."""
         super().connection_made(transport)
-        self.wait()
+        self.places.wait(self, self.abort)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Let another connection take the place."""
         super().connection_lost(exc)
         self.places.remove(self)
 
-    def wait(self) -> None:
-        """Wait for the client, and close the connection if others need its place."""
-        self.places.wait(self, self._abort)
-
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """Close the connection, without what has not been sent."""
         if self.transport is not None:
             self.transport.abort()
 

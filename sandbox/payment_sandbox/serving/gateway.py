@@ -15,13 +15,13 @@ from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from flask import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
-from payment_sandbox.serving.placing import Places, Pool, place
+from payment_sandbox.serving.placing import Placement, Places, Pool, place
 from payment_sandbox.serving.replies import Reply, error
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import Call, ClientConnection, Placement
+from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -151,14 +151,15 @@ class Gateway:
         """Answer a request whose body has arrived; ``length`` is that of the whole body."""
         if length:
             call.request.environ["CONTENT_LENGTH"] = str(length)  # unknown before, if the body is chunked
-        place(call, length)
+        placement = place(call, length)
+        call.may_wait = placement is not Placement.EVENT_LOOP
         connection = cast(Connection, http.protocol)
         connection.places.waiting.pop(connection, None)  # the server works on it, so it keeps its place
-        response = await self._run(call)
+        response = await self._run(call, placement)
         try:
             if call.stream is not None:
                 return await self._watch(call, response, reply, connection)
-            connection.wait()
+            connection.places.wait(connection, connection.abort)
             if not response.is_streamed:
                 return await reply.send(response)
             async with timeout(STREAM_SECONDS_MAX):
@@ -166,14 +167,14 @@ class Gateway:
         finally:
             response.close()  # releases the held webhooks
 
-    async def _run(self, call: Call) -> Response:
+    async def _run(self, call: Call, placement: Placement) -> Response:
         """Run a call where it was placed; one call of a project starts in each iteration of the loop."""
         self._loop.call_soon(await self._starts.take(call.group))
-        if call.placement is Placement.EVENT_LOOP:
+        if placement is Placement.EVENT_LOOP:
             return self._application.respond(call)
-        if call.placement is Placement.WAITING and not self._waiting.has_free(call.group):
+        if placement is Placement.WAITING and not self._waiting.has_free(call.group):
             return error(503, TOO_MANY_WAIT, retry=True)
-        pool = self._slow if call.placement is Placement.SLOW else self._waiting
+        pool = self._slow if placement is Placement.SLOW else self._waiting
         running = await pool.start(call.group, lambda: self._application.respond(call))
         try:
             return await shield(running)
@@ -193,7 +194,7 @@ class Gateway:
             return await reply.send_pieces(response, self._watchers.events(call.stream, connection))
         finally:
             give_back()
-            connection.wait()
+            connection.places.wait(connection, connection.abort)
 
     async def _produce(self, call: Call, response: Response) -> AsyncGenerator[bytes, None]:
         """Yield the pieces of a response of unknown length, which threads produce."""

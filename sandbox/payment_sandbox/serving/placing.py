@@ -9,6 +9,7 @@ number of calls of one project is limited. The events of a stream are sent on th
 from asyncio import AbstractEventLoop, CancelledError, Future, Semaphore
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from enum import Enum, auto
 from functools import partial
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -20,44 +21,47 @@ from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.auth import parse_api_key
-from payment_sandbox.web.call import COMMON_GROUP, Call, Placement
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import APIS, CONTROL_API
 
 EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop
 WAITING_BYTES_MAX: Final = 1 << 16  # many threads that parse larger bodies would block the loop
 
 
-def group_of(call: Call) -> str:
-    """Return the project whose calls share the limits of a call, and note that the project is in use."""
+def find_resident(call: Call) -> None:
+    """Find the project of a call in memory, and note that it is in use."""
     environ = call.request.environ
     name = call.values.get("project_id")
     key = parse_api_key(environ.get("HTTP_AUTHORIZATION"))
     if name is None and key and environ["PATH_INFO"].startswith(APIS):
         name = digest(key)
     project = call.site.registry.find_local(name) if name is not None else None
-    if project is None:
-        return COMMON_GROUP
-    project.used_at_seconds = project.services.real.monotonic_seconds()
-    return project.project_id
+    if project is not None:
+        project.used_at_seconds = project.services.real.monotonic_seconds()
+        call.resident, call.group = project, project.project_id
 
 
-def place(call: Call, length: int) -> None:
+class Placement(Enum):
+    """Where a call runs."""
+
+    EVENT_LOOP = auto()
+    SLOW = auto()
+    WAITING = auto()
+
+
+def place(call: Call, length: int) -> Placement:
     """Decide where a call runs; ``length`` is that of its body."""
     if call.route is None:  # refused at once
-        call.placement = Placement.EVENT_LOOP
-        return
-    facts, registry = call.route.facts, call.site.registry
-    project = registry.find_local(call.group)
+        return Placement.EVENT_LOOP
+    facts, project, is_shared = call.route.facts, call.resident, call.site.registry.is_shared
     if length > WAITING_BYTES_MAX:
-        call.placement = Placement.SLOW
-    elif facts.waits or _may_wait(call.request.environ, project):
-        call.placement = Placement.WAITING
-    elif facts.streams and not registry.is_shared:  # waits only after the call
-        call.placement = Placement.EVENT_LOOP
-    elif registry.is_shared or facts.slow or length > EVENT_LOOP_BYTES_MAX or _must_store(project):
-        call.placement = Placement.SLOW
-    else:
-        call.placement = Placement.EVENT_LOOP
+        return Placement.SLOW
+    if facts.waits or _may_wait(call.request.environ, project):
+        return Placement.WAITING
+    if facts.streams and not is_shared:  # waits only after the call
+        return Placement.EVENT_LOOP
+    is_slow = is_shared or facts.slow or length > EVENT_LOOP_BYTES_MAX or _must_store(project)
+    return Placement.SLOW if is_slow else Placement.EVENT_LOOP
 
 
 def _may_wait(environ: Mapping[str, Any], project: Project | None) -> bool:

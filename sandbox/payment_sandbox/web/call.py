@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from enum import Enum, auto
 from typing import Any, Final
 
 from werkzeug import Request
@@ -29,14 +28,6 @@ from payment_sandbox.web.site import Site
 SAFE_METHODS: Final = ("GET", "HEAD")
 COMMON_GROUP: Final = ""
 """The group of all calls without a loaded project, because clients can invent any number of keys."""
-
-
-class Placement(Enum):
-    """Where a call runs; ``serving/placing.py`` decides it."""
-
-    EVENT_LOOP = auto()
-    SLOW = auto()
-    WAITING = auto()
 
 
 class ConnectionCut(ConnectionError):
@@ -115,13 +106,14 @@ class Call(Caller):
         "group",
         "has_empty_segments",
         "is_from_test",
+        "may_wait",
         "notes",
-        "placement",
         "project",
         "query",
         "real_at",
         "rendered",
         "request",
+        "resident",
         "route",
         "routing_error",
         "site",
@@ -142,8 +134,9 @@ class Call(Caller):
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches
-        self.placement = Placement.WAITING  # without the sandbox's server, a call has a thread of its own
-        self.group = COMMON_GROUP  # the project whose calls share the limits of this one
+        self.may_wait = True  # unless the call runs on the server's event loop
+        self.resident: Project | None = None  # the project of the call if it is in memory
+        self.group = COMMON_GROUP  # the id of that project, whose calls share the limits of this one
         # set by the middlewares and the view
         self.project: Project  # the project of the API key or the path, once it is known
         self.first_epoch: Epoch  # the project's epoch when the call began, which a reset replaces
@@ -164,11 +157,6 @@ class Call(Caller):
         """The masking of the project's secrets, for errors that repeat parts of the request."""
         return self.owner.masking if self.owner is not None else Masking()
 
-    @property
-    def may_wait(self) -> bool:
-        """Whether the call may wait, because it does not run on the event loop."""
-        return self.placement is not Placement.EVENT_LOOP
-
     def catch_up(self) -> None:
         """Run the due events of a running clock, if the call may wait, and tidy a long agenda.
 
@@ -183,4 +171,4 @@ class Call(Caller):
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
         project = self.project
         self.held = held = HeldDeliveries(project.epoch.outbox)
-        held.precede_response = project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
+        held.precede_response = self.may_wait and project.settings.webhook_timing == BEFORE_RESPONSE

@@ -1,6 +1,7 @@
 """The settings, snapshots and reset of a project."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -184,10 +185,14 @@ def _settings_page(call: Call, project: Project, violations: Sequence[Violation]
         },
         methods=METHOD_NAMES,
         names=EDITABLE_SETTINGS,
-        violations={
-            violation.path: violation.message for violation in map(project.masking.mask_record, violations)
-        },
+        violations=dict(map(_field_problem, map(project.masking.mask_record, violations))),
     )
+
+
+def _field_problem(violation: Violation) -> tuple[str, str]:
+    """Return the field of a violation, which may be in one of its values, and the message."""
+    field = re.split(r"[.\[]", violation.path)[0]
+    return field, violation.message if field == violation.path else f"{violation.path} {violation.message}"
 
 
 def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:

@@ -37,7 +37,7 @@ LINE_STATUSES: Final = ("authorized", "captured", "voided")
 
 def _echo_key(name: str) -> RecordField[OrderLine]:
     """Define a key of a line that is stored and echoed unchanged."""
-    return RecordField(name, reads=AnyValue(), getter=lambda line: echo(line.additional, name))
+    return RecordField(name, reads=AnyValue(), getter=echo("additional", name))
 
 
 LINE_ID: Final = "merchant_order_line_id"
@@ -205,7 +205,7 @@ SPECIAL_GETTERS: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
 def _echo_field(field: SentField) -> RecordField[ShownOrder]:
     """Define a field that is stored and echoed unchanged."""
 
-    getter = SPECIAL_GETTERS.get(field.name, lambda shown: echo(shown.order.sent, field.name))
+    getter = SPECIAL_GETTERS.get(field.name) or echo("order.sent", field.name)
     return RecordField(
         field.name, reads=field.reads, getter=getter, is_updatable=field.changes, rule=field.rule
     )

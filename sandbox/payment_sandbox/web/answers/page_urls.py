@@ -42,6 +42,8 @@ def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
 
 def resolve_details(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
     """Return the details of a payment method, with the full URL of any page in them."""
+    if not transaction.details:
+        return {}
     page = f"{project.services.public_url}{_payment_path(project, order, transaction)}"
     return {key: page if value == PAYMENT_PAGE else value for key, value in transaction.details.items()}
 

@@ -1,6 +1,6 @@
 """One table per record: each row defines how a field is read, serialized and documented."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from copy import copy
 from datetime import datetime
 from operator import attrgetter
@@ -96,10 +96,16 @@ class Table(Generic[Subject]):
         return type(f"{self.name}Shape", (Schema,), {"__doc__": about, "__module__": __name__, **described})
 
 
-def echo(sent: Mapping[str, Any], name: str) -> Any:
-    """Return a value to repeat as it was sent; None if it was not."""
-    value = sent.get(name)
-    return NULL if value is None and name in sent else value
+def echo(values: str, name: str) -> Callable[[Any], Any]:
+    """Return a getter that repeats a value as it was sent; ``values`` is the path to what was sent."""
+    sent_values = attrgetter(values)
+
+    def get(subject: Any) -> Any:
+        sent = sent_values(subject)
+        value = sent.get(name)
+        return NULL if value is None and name in sent else value
+
+    return get
 
 
 def text(about: str = "", **metadata: Any) -> fields.String:

@@ -33,7 +33,8 @@ def warnings_about(order: Order, changed: Container[str] | None = None) -> Itera
     if changed is None or "locale" in changed:
         yield from _about_locale(order)
     if changed is None or "customer" in changed:
-        yield from _about_customer(order.customer or {})
+        if order.customer:
+            yield from _about_customer(order.customer)
         yield from _about_personal_data(order)
     if changed is None or "order_lines" in changed:
         yield from _about_vat(order)
@@ -95,8 +96,9 @@ def _is_email(text: str) -> bool:
 def _about_personal_data(order: Order) -> Iterator[str]:
     """Warn about missing personal data, which the service needs for its screening (A75)."""
     attempt = order.last_transaction
-    missing = missing_personal_data(order.customer)
-    if attempt is not None and METHODS_BY_NAME[attempt.method].capabilities.screens and missing:
+    if attempt is None or not METHODS_BY_NAME[attempt.method].capabilities.screens:
+        return
+    if missing := missing_personal_data(order.customer):
         yield (
             f"{attempt.payment_method} without {' and '.join(missing)}: the real service refused such orders "
             "(MissingInformationToCreateTransaction), and so does the setting personal_data: required"
@@ -113,6 +115,6 @@ def _about_vat(order: Order) -> Iterator[str]:
 
 
 def _about_total(order: Order) -> Iterator[str]:
-    lines_cents = total_cents(order.order_lines)
+    lines_cents = total_cents(order.order_lines) if order.order_lines else order.amount_cents
     if order.order_lines and lines_cents != order.amount_cents:
         yield f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}"
