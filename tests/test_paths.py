@@ -9,6 +9,7 @@ from types import FrameType
 from typing import NamedTuple
 
 import payment_sandbox
+from payment_sandbox.projects.locks import check_order
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 from tests.support.shop import Shop
@@ -57,12 +58,14 @@ class Recorder:
 
 @contextmanager
 def recorded_threads() -> Iterator[Recorder]:
-    """Record the calls of the threads that start within the context."""
+    """Record the calls of the threads that start within the context, whose locks are those of a server."""
     recorder = Recorder()
     threading.setprofile(recorder)
+    check_order(on=False)
     try:
         yield recorder
     finally:
+        check_order(on=True)
         threading.setprofile(None)
 
 
