@@ -304,7 +304,9 @@ def keeps_a_second_payment(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.advance("P2D")
 
 
-@wrong("HOOK-13", 700, "The customer paid €7.00 for an order that was cancelled, and your shop", "Compare the")
+@wrong(
+    "HOOK-13", 700, "The customer paid €7.00 for an order that was cancelled, and your shop", "Compare the"
+)
 def keeps_the_money_of_a_cancelled_order(sandbox: Sandbox, shop: Shop) -> None:
     """Cancel an order whose transfer arrives later."""
     order = sandbox.place(by("bank-transfer"), amount=700)
