@@ -304,18 +304,6 @@ def keeps_a_second_payment(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.advance("P2D")
 
 
-@wrong(
-    "HOOK-13", 700, "The customer paid €7.00 for an order that was cancelled, and your shop", "Compare the"
-)
-def keeps_the_money_of_a_cancelled_order(sandbox: Sandbox, shop: Shop) -> None:
-    """Cancel an order whose transfer arrives later."""
-    order = sandbox.place(by("bank-transfer"), amount=700)
-    sandbox.delete(f"/v1/orders/{order['id']}/")
-    sandbox.acted(order, "bank credit")
-    sandbox.settle()
-    sandbox.advance("P1D")
-
-
 @wrong("HOOK-08", 2450, "Your shop answered a webhook, but did not read the order", "A webhook carries no")
 def trusts_webhooks(sandbox: Sandbox, shop: Shop) -> None:
     """Answer webhooks without reading the order."""
