@@ -181,7 +181,7 @@ def _related_ids(epoch: Epoch, order_id: str) -> Ids:
 
 def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
-    for entry in journal.entries(orders=order_ids, with_bodies=False):
+    for entry in journal.of(JournalEntry, order_ids):
         yield from _exchange_entries(entry)
     statuses = journal.of(ReachedStatus, order_ids)
     outcomes = _outcomes(statuses)

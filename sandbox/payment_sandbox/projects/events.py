@@ -62,7 +62,7 @@ class StoredEvent(NamedTuple):
     entry: Entry
 
     def read(self) -> Event:
-        """Return the event unmasked."""
+        """Return the event."""
         return Event(self.number, self.kind, shorten(self.entry.summary()))
 
 
@@ -83,10 +83,7 @@ class _WaitGroup:
 
 
 class Events:
-    """The newest events of a project; wakes the threads that wait for the next event.
-
-    Secrets are masked on reading, because most events are never read.
-    """
+    """The newest events of a project, masked; wakes the threads that wait for the next event."""
 
     def __init__(self, masking: Masking | None = None) -> None:
         self.masking = masking or Masking()
@@ -134,10 +131,13 @@ class Events:
     def add(self, entries: Sequence[tuple[str, Entry]], *, is_remote: bool = False) -> None:
         """Add entries with their kinds, at once, and wake the threads that wait for them.
 
-        Entries that are ``is_remote`` came from another server.
+        Entries that are ``is_remote`` came from another server, which has masked them; the journal has masked
+        its records.
         """
-        if self.outbound is not None and not is_remote:
-            self.outbound.extend(entries)
+        if not is_remote:
+            entries = [(kind, self._mask(entry)) for kind, entry in entries]
+            if self.outbound is not None:
+                self.outbound.extend(entries)
         with self._changed:
             for kind, entry in entries:
                 self.number += 1
@@ -203,14 +203,19 @@ class Events:
             return self.number - len(self._newest) + 1
 
     def events_after(self, number: int) -> list[Event]:
-        """Return the stored events after ``number``, masked."""
-        return self.masking.mask_record([stored.read() for stored in self.stored_after(number)])
+        """Return the stored events after ``number``."""
+        return [stored.read() for stored in self.stored_after(number)]
 
     def stored_after(self, number: int) -> list[StoredEvent]:
-        """Return the stored events after ``number``, unread and unmasked."""
+        """Return the stored events after ``number``, unread."""
         with self._changed:
             count = min(self.number - number, len(self._newest))
             return [self._newest[-index] for index in range(count, 0, -1)]
+
+    def _mask(self, entry: Entry) -> Entry:
+        return (
+            UnstoredEntry(self.masking.mask_record(entry.data)) if isinstance(entry, UnstoredEntry) else entry
+        )
 
     def _wake_all(self) -> None:
         for waiting in self._groups_by_order.values():

@@ -76,12 +76,11 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
     Raises:
         Invalid: no request has the id ``before``.
     """
-    known, is_summary = project.epoch.journal, "summary" in query
-    page = newest_page(known.unmasked_entries(), query, _entry_filter(query), NOT_IN_JOURNAL)
-    entries = known.mask_entries(page, with_bodies=not is_summary)
-    if is_summary:
-        return map(journal_summary, entries)
-    return (request_record(project, entry) for entry in entries)
+    known = project.epoch.journal.of(JournalEntry)
+    page = newest_page(known, query, _entry_filter(query), NOT_IN_JOURNAL)
+    if "summary" in query:
+        return map(journal_summary, page)
+    return (request_record(project, entry) for entry in page)
 
 
 def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
