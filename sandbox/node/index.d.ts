@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ControlCommands } from "./control";
 
 /**
  * Starts the sandbox, unless SANDBOX_URL is the address of a running one: with the command in SANDBOX_COMMAND, or
@@ -42,6 +43,9 @@ export interface Project {
   readonly apiKey: string;
   readonly projectId: string;
   readonly merchantId: string;
+
+  /** Every call of the control API for this project, such as `control.timeline({ order_id })`. */
+  readonly control: ControlCommands;
 
   /** Makes any call of the merchant API or the control API. Throws a SandboxError if the call is refused. */
   call<Answer = Json>(method: string, path: string, body?: unknown): Promise<Answer>;

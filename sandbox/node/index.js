@@ -10,6 +10,8 @@ const { tmpdir } = require("node:os");
 const path = require("node:path");
 const { setTimeout: pause } = require("node:timers/promises"); // unaffected by a test's fake timers
 
+const { ControlCommands } = require("./control.js");
+
 const INSTALL =
   "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command that " +
   "starts it, such as \"python3 payment-sandbox.pyz\", or SANDBOX_URL to the address of a running server).";
@@ -203,6 +205,7 @@ function withSuites(task) {
 }
 
 class Project {
+  control = new ControlCommands((...call) => this.call(...call));
   #listening; // stops the delivery of webhooks to the handler
   #shop; // the shop of the handler
   #books; // returns the shop's view of its purchases

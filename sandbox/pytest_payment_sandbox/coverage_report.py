@@ -83,7 +83,7 @@ def add_coverage(report: pytest.TestReport, project: "PaymentSandbox", expect: C
 
 def _read_coverage(client: "SandboxClient") -> tuple[dict[CellKey, Occurrences], list[str]]:
     """Read the coverage of a project from its server."""
-    answer = client.call("GET", "/control/coverage/")
+    answer = client.coverage()
     covered = {
         cell_key(group["group"], group["name"], cell["what"]): Occurrences(
             cell["met_by"], cell["wrong"], cell["by_hand"]

@@ -57,6 +57,20 @@ def invoke(client: SandboxClient, *arguments: str, **more: str) -> Result:
     return CliRunner().invoke(commands, arguments, env=environment, catch_exceptions=False)
 
 
+def values_for(client: SandboxClient, folder: Path) -> dict[str, str]:
+    """Return values for the words in capitals of the examples."""
+    (folder / "state.json").write_text(json.dumps(client.snapshot()))
+    code = {"amount": 100, "description": "Coffee", "expiration_period": "P1D", "one_off": True}
+    return {
+        "KEY": client.api_key,
+        "DELIVERY_ID": client.webhooks()[0]["id"],
+        "ENTRY_ID": client.journal()[0]["id"],
+        "NAME": "webhook-lost",
+        "QR_ID": client.call("POST", "/v1/bankqr/", code)["id"],
+        "STATE": str(folder / "state.json"),
+    }
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_an_example_of_the_command(name: str) -> None:
     """The help describes the command and ends with an example."""
@@ -81,8 +95,10 @@ def test_the_example_works(
         (tmp_path / "evidence.json").write_bytes(saved.content)
     if name == "wait":
         client.act(client.orders(limit=1)[0]["id"], "customer", "pay")
-    example = (COMMANDS[name].epilog or "").removeprefix(START).replace("KEY", client.api_key)
-    arguments = shlex.split(example.partition(" > ")[0])
+    example = (COMMANDS[name].epilog or "").removeprefix(START)
+    arguments = [
+        values_for(client, tmp_path).get(word, word) for word in shlex.split(example.partition(" > ")[0])
+    ]
     result = invoke(client, *arguments)
     assert result.exit_code == (1 if name == "review" else 0), result.output
     assert result.output.strip()

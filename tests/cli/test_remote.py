@@ -41,6 +41,20 @@ def test_an_order_can_be_run_from_the_command_line(run: Run, watched: Sandbox, s
     assert run("webhooks").stdout == "no webhooks\n"
 
 
+def test_a_credit_names_its_transaction(run: Run, watched: Sandbox) -> None:
+    """The transfer that was given up receives the money, although the order is paid."""
+    watched.settings(mode="live")
+    order = watched.place()
+    for method in ("bank-transfer", "credit-card"):
+        run("act", order["id"], "customer", "choose", "--payment-method", method)
+    transfer, paying = (attempt["id"] for attempt in watched.pay(order)["transactions"])
+    credit = ("act", order["id"], "bank", "credit", "--transaction-id")
+    assert run(*credit, transfer).stdout == f"order {order['id']} is completed\n"
+    assert watched.read(order, "amount_details")["amount_details"]["received"] == 2 * order["amount"]
+    refused = run(*credit, paying)
+    assert (refused.returncode != 0, "credit is not possible" in refused.stderr) == (True, True)
+
+
 def test_a_program_gets_json(run: Run, watched: Sandbox) -> None:
     """With ``--json``, the server's response is printed."""
     assert json.loads(run("health", "--json").stdout)["status"] == "ok"

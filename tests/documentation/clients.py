@@ -1,22 +1,25 @@
 """The generated parts of the clients: each call of the control API as a method, from its declared command."""
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime
 from inspect import getdoc
 from pathlib import Path
-from types import GenericAlias
-from typing import Any, Final, Literal, get_args, get_origin, is_typeddict
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import payment_sandbox
+from payment_sandbox.client.client import CONTROL_TOKEN_PATHS
 from payment_sandbox.forms import PeriodText
 from payment_sandbox.orders.order import Order
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.control import COMMANDS
-from payment_sandbox.web.control.declaring import CommandParameter, ControlCommand, Listed
+from payment_sandbox.web.control.declaring import Body, CommandParameter, ControlCommand, Listed
 
 PACKAGE: Final = Path(payment_sandbox.__file__).parent
+OTHERS: Final = PACKAGE.parent
 PYTHON_CLIENT: Final = PACKAGE / "client" / "control_commands.py"
 NOTE: Final = "``make docs`` writes this file from the functions in ``web/control``."
 PYTHON_HEAD: Final = f'''"""The calls of the control API, one method for each.
@@ -24,12 +27,16 @@ PYTHON_HEAD: Final = f'''"""The calls of the control API, one method for each.
 {NOTE}
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.client.plain import without_none
+from payment_sandbox.client.plain import path_of, to_seconds, without_none
 from payment_sandbox.web.answers import records as answers
+
+Json = dict[str, Any]
+Document = Mapping[str, Any]
 
 __tracebackhide__ = ends_at_caller
 
@@ -40,7 +47,7 @@ class ControlCommands:
     Every method raises ``SandboxError`` if the server refuses the call.
     """
 
-    def call(self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None) -> Any:
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Make any call; return the parsed body."""
         raise NotImplementedError
 '''
@@ -51,6 +58,11 @@ def called() -> Iterator[ControlCommand]:
     return (each for each in COMMANDS.values() if not each.is_stream)
 
 
+def of_a_project() -> Iterator[ControlCommand]:
+    """Yield the commands for one project; the clients for Node and PHP have one for each test."""
+    return (each for each in called() if each.path not in CONTROL_TOKEN_PATHS)
+
+
 def python_client() -> str:
     """Return the module of the Python client."""
     text = PYTHON_HEAD + "".join(f"\n{_python_method(each)}" for each in called())
@@ -59,62 +71,233 @@ def python_client() -> str:
 
 
 def _python_method(made: ControlCommand) -> str:
-    required = [each for each in made.parameters if each.is_required]
-    optional = [each for each in made.parameters if not each.is_required]
-    parts = ["self", *(f"{each.name}: {_python_type(each)}" for each in required), *["*"][: len(optional)]]
-    parts += [f"{each.name}: {_python_type(each)} | None = None" for each in optional]
-    in_path = {each.name for each in made.parameters if each.is_in_path}
-    path = made.path.replace("<", "{").replace(">", "}")
-    sent = [each for each in made.parameters if not each.is_in_path]
-    values = ", ".join(f"{each.key}={each.name}" for each in sent)
-    if made.document is not None:
-        values = f"body={sent[0].name}"
-    elif sent:
-        values = f"{'query' if made.method == 'GET' else 'body'}=without_none({values})"
-    arguments = [f'"{made.method}"', f'{"f" if in_path else ""}"{path}"', *([values] if values else [])]
-    answer = f"self.call({', '.join(arguments)})" + (f'["{made.unwraps}"]' if made.unwraps else "")
-    about = "\n        ".join((getdoc(made.run) or "").splitlines())
+    shown = sorted(made.shown, key=lambda each: (not each.is_required, each.is_keyword))
+    parts = ["self"]
+    for each in shown:
+        parts += ["*"] if each.is_keyword and "*" not in parts else []
+        kind = _python_type(each)
+        parts.append(f"{each.name}: {kind}" if each.is_required else f"{each.name}: {kind} | None = None")
+    arguments = [repr(made.method), _python_path(made), *_python_values(made)]
+    answer = f"self.call({', '.join(arguments)})" + (f"[{made.unwraps!r}]" if made.unwraps else "")
     kind = _python_answer(made)
+    about = "\n        ".join((getdoc(made.run) or "").splitlines())
     return (
         f"    def {made.name}({', '.join(parts)}) -> {kind}:\n"
         f'        """{about}{chr(10) + "        " if chr(10) in about else ""}"""\n'
-        f"        return {answer}\n"
+        f"        answer: {kind} = {answer}\n"
+        "        return answer\n"
     )
 
 
+def _python_path(made: ControlCommand) -> str:
+    names = [each.name for each in made.parameters if each.is_in_path]
+    path = re.sub(r"<\w+>", "{}", made.path)
+    return f"path_of({', '.join([repr(path), *names])})" if names else repr(path)
+
+
+def _python_values(made: ControlCommand) -> list[str]:
+    sent = [each for each in made.shown if not each.is_in_path]
+    if made.document is not None:
+        return [f"body={sent[0].name}"]
+    values = ", ".join(
+        f"{each.key}={f'None if {each.name} is None else to_seconds({each.name})' if _is_seconds(each) else each.name}"
+        for each in sent
+    )
+    where = "query" if made.method == "GET" else "body"
+    return [f"{where}=without_none({values})"] if sent else []
+
+
+def _is_seconds(parameter: CommandParameter) -> bool:
+    return parameter.name.endswith("_seconds")
+
+
 def _python_type(parameter: CommandParameter) -> str:
+    if any(isinstance(note, Body) for note in parameter.notes):
+        return "Document"
     if get_origin(parameter.kind) is Literal:
         kind = f"Literal[{', '.join(map(repr, get_args(parameter.kind)))}]"
     elif parameter.kind is datetime:
         kind = "datetime | str"
-    elif isinstance(parameter.field(), PeriodText):
-        kind = "timedelta | str"
+    elif _is_seconds(parameter):
+        kind = "float | timedelta"
     else:
-        kind = "dict[str, Any]" if isinstance(parameter.kind, GenericAlias) else parameter.kind.__name__
+        is_period = not parameter.is_in_path and isinstance(parameter.field(), PeriodText)
+        kind = "timedelta | str" if is_period else parameter.kind.__name__
     return f"Annotated[{kind}, {parameter.about!r}]" if parameter.about else kind
 
 
 def _python_answer(made: ControlCommand) -> str:
-    answers = made.answers
-    if get_origin(answers) is Listed:
-        return f"list[{_record_name(get_args(answers)[0])}]"
-    if made.unwraps is not None:
-        hint = answers.__annotations__[made.unwraps]
-        return (
-            str(getattr(get_args(hint)[0], "__name__", get_args(hint)[0]))
-            if get_args(hint)
-            else hint.__name__
-        )
-    return _record_name(answers)
+    hint = made.answers
+    if made.unwraps is not None and get_origin(hint) is not Listed:
+        hint = get_type_hints(hint)[made.unwraps]
+    if get_origin(hint) in (list, Listed):
+        return f"list[{_record_name(get_args(hint)[0])}]"
+    return _record_name(hint)
 
 
 def _record_name(record: Any) -> str:
-    if record is Order or not is_typeddict(record):
-        return "answers.Json"
-    assert getattr(records, record.__name__) is record, f"{record.__name__} is not among the records"
-    return f"answers.{record.__name__}"
+    if record in (str, int, bool, float):
+        return str(record.__name__)
+    is_known = is_typeddict(record) and getattr(records, record.__name__, None) is record
+    return f"answers.{record.__name__}" if is_known else "Json"
+
+
+NODE_HEAD: Final = f"""// {NOTE.replace("``", "`")}
+"use strict";
+
+/** The calls of the control API by name: method, path, and the key of the response that the call returns. */
+"""
+NODE_CLASS: Final = """
+/** One method for each call: first the ids in its path, then the other values as an object. */
+class ControlCommands {
+  constructor(call) {
+    for (const [name, [method, path, unwraps]] of Object.entries(COMMANDS)) {
+      this[name] = async (...given) => {
+        const filled = path.replace(/<\\w+>/g, () => pathPart(given.shift()));
+        const [values] = given;
+        const isRead = method === "GET";
+        const query = isRead && values ? `?${new URLSearchParams(Object.entries(values).filter(([, each]) => each != null))}` : "";
+        const answer = await call(method, filled + query, isRead ? undefined : values);
+        return unwraps ? answer[unwraps] : answer;
+      };
+    }
+  }
+}
+
+function pathPart(id) {
+  if (typeof id !== "string" || ["", ".", ".."].includes(id)) throw new TypeError(`${JSON.stringify(id)} is not an id`);
+  return encodeURIComponent(id);
+}
+
+module.exports = { COMMANDS, ControlCommands };
+""".replace("\\\\", "\\")
+TYPES: Final = {str: "string", int: "number", float: "number", bool: "boolean", datetime: "string"}
+KNOWN_IN_NODE: Final = {"Order": "Order", "Webhook": "Webhook", "Advance": "Advance"}
+
+
+def node_client() -> str:
+    """Return the module of the client for Node."""
+    rows = "".join(
+        f"  {camel_case(each.name)}: {json.dumps([each.method, each.path, each.unwraps])},\n"
+        for each in of_a_project()
+    )
+    return f"{NODE_HEAD}const COMMANDS = {{\n{rows}}};\n{NODE_CLASS}"
+
+
+def node_types() -> str:
+    """Return the type declarations of the client for Node."""
+    head = f'// {NOTE.replace("``", "`")}\nimport type {{ Advance, Json, Order, Webhook }} from "./index";\n'
+    return f"{head}\n/** The calls of the control API. */\nexport interface ControlCommands {{\n{''.join(map(_node_method, of_a_project()))}}}\n"
+
+
+def _node_method(made: ControlCommand) -> str:
+    in_path = [f"{camel_case(each.name)}: string" for each in made.shown if each.is_in_path]
+    sent = [each for each in made.shown if not each.is_in_path]
+    if made.document is not None:
+        in_path.append(f"{sent[0].name}: Json")
+    elif sent:
+        values = "; ".join(
+            f"{each.key}{'' if each.is_required else '?'}: {_node_type(each)}" for each in sent
+        )
+        optional = "" if any(each.is_required for each in sent) else "?"
+        in_path.append(f"given{optional}: {{ {values} }}")
+    about = (getdoc(made.run) or "").splitlines()[0]
+    return (
+        f"  /** {about} */\n  {camel_case(made.name)}({', '.join(in_path)}): Promise<{_node_answer(made)}>;\n"
+    )
+
+
+def _node_type(parameter: CommandParameter) -> str:
+    if get_origin(parameter.kind) is Literal:
+        return " | ".join(map(json.dumps, get_args(parameter.kind)))
+    return TYPES[parameter.kind]
+
+
+def _node_answer(made: ControlCommand) -> str:
+    hint = _python_answer(made).replace("answers.", "")
+    item = hint.removeprefix("list[").removesuffix("]")
+    name = {"str": "string", "bool": "boolean"}.get(item, KNOWN_IN_NODE.get(item, "Json"))
+    name = "Order" if made.answers is Order else name
+    return f"{name}[]" if hint.startswith("list[") else name
+
+
+def camel_case(name: str) -> str:
+    """Return a name as JavaScript and PHP write it."""
+    first, *others = name.split("_")
+    return first + "".join(each.title() for each in others)
+
+
+PHP_HEAD: Final = f"""<?php
+
+// {NOTE.replace("``", "`")}
+
+declare(strict_types=1);
+
+namespace PaymentSandbox;
+
+/** The calls of the control API: first the ids in the path, then the other values as an array. */
+final class ControlCommands
+{{
+    /** @param \\Closure(string, string, ?array): array $call */
+    public function __construct(private readonly \\Closure $call)
+    {{
+    }}
+""".replace("\\\\", "\\")
+PHP_TAIL: Final = """
+    /** @param array<string, mixed>|null $body */
+    private function run(string $method, string $path, array $ids, array $query = [], ?array $body = null): array
+    {
+        foreach ($ids as $id) {
+            if (in_array($id, ['', '.', '..'], true)) {
+                throw new \\InvalidArgumentException("'$id' is not an id");
+            }
+        }
+        $path = vsprintf($path, array_map(rawurlencode(...), $ids));
+        $values = array_map(fn (mixed $each) => is_bool($each) ? (int) $each : $each, $query);
+        return ($this->call)($method, $path . ($values === [] ? '' : '?' . http_build_query($values)), $body);
+    }
+}
+""".replace("\\\\", "\\")
+
+
+def php_client() -> str:
+    """Return the class of the client for PHP."""
+    return PHP_HEAD + "".join(map(_php_method, of_a_project())) + PHP_TAIL
+
+
+def _php_method(made: ControlCommand) -> str:
+    ids = [f"${camel_case(each.name)}" for each in made.shown if each.is_in_path]
+    sent = [each for each in made.shown if not each.is_in_path]
+    needed = any(each.is_required for each in sent)
+    parts = [
+        *(f"string {each}" for each in ids),
+        *([f"array $given{'' if needed else ' = []'}"] if sent else []),
+    ]
+    path = re.sub(r"<\w+>", "%s", made.path)
+    arguments = [f"'{made.method}'", f"'{path}'", f"[{', '.join(ids)}]"]
+    if sent:
+        arguments.append("$given" if made.method == "GET" else "body: $given")
+    kind = {"str": "string", "bool": "bool"}.get(_python_answer(made), "array")
+    answer = f"$this->run({', '.join(arguments)})" + (f"['{made.unwraps}']" if made.unwraps else "")
+    keys = ", ".join(f"{each.key}{'' if each.is_required else '?'}: {_php_type(each)}" for each in sent)
+    given = f"array{{{keys}}}" if made.document is None else "array<string, mixed>"
+    notes = [(getdoc(made.run) or "").splitlines()[0], *([f"@param {given} $given"] if sent else [])]
+    notes += ["@return array<mixed>"] if kind == "array" else []
+    comment = "".join(f"     * {each}\n" for each in notes)
+    return (
+        f"\n    /**\n{comment}     */\n    public function {camel_case(made.name)}({', '.join(parts)}): {kind}\n"
+        f"    {{\n        return {answer};\n    }}\n"
+    )
+
+
+def _php_type(parameter: CommandParameter) -> str:
+    kind = str if get_origin(parameter.kind) is Literal else parameter.kind
+    return {int: "int", float: "float", bool: "bool"}.get(kind, "string")
 
 
 def generated_clients() -> Iterator[tuple[Path, str]]:
     """Yield each generated file of the clients with its text."""
     yield PYTHON_CLIENT, python_client()
+    yield OTHERS / "node" / "control.js", node_client()
+    yield OTHERS / "node" / "control.d.ts", node_types()
+    yield OTHERS / "php" / "src" / "ControlCommands.php", php_client()

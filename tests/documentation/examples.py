@@ -10,9 +10,11 @@ from typing import Any, Final, NamedTuple
 from werkzeug.exceptions import NotFound
 from werkzeug.test import Client, TestResponse
 
+from payment_sandbox.client.client import CONTROL_TOKEN_PATHS
 from payment_sandbox.projects.clock import RealTime, Start
 from payment_sandbox.projects.project import Services
 from payment_sandbox.serving.app import SandboxApp, make_app
+from payment_sandbox.web.control import COMMANDS
 from payment_sandbox.web.routes import JSON, described_routes
 from tests.support.projects import made_registry
 
@@ -25,6 +27,7 @@ UNKNOWN_ID: Final = "an unknown id"
 OPEN_PATHS: Final = ("/health/", "/control/projects/", "/control/servers/")  # paths that need no key
 LINE_CALLS: Final = ("captures/orderlines", "voids/orderlines")
 _IDS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|request-[0-9]+|second-try-works")
+READ_WITH_VALUES: Final = ("/control/wait/",)
 CARD: Final = {
     "payment_method": "credit-card",
     "capture_mode": "manual",
@@ -43,23 +46,17 @@ ORDER: Final = {
     "transactions": [CARD],
 }
 
-PLAIN_READS: Final = (
-    "agenda",
-    "bankqr",
-    "cards",
-    "coverage",
-    "actions",
-    "fidelity",
-    "journal",
-    "orders",
-    "project",
-    "review",
-    "scenarios",
-    "scenarios/schema",
-    "report",
-    "timeline",
-    "webhooks",
-)
+
+def plain_reads() -> list[str]:
+    """List the paths of the calls that read something of a project and need no values."""
+    return sorted(
+        each.path
+        for each in COMMANDS.values()
+        if each.method == "GET"
+        and not (each.is_stream or each.needs_values or any(given.is_in_path for given in each.parameters))
+        and each.path not in CONTROL_TOKEN_PATHS
+        and each.path not in READ_WITH_VALUES
+    )
 
 
 class Example(NamedTuple):
@@ -252,10 +249,8 @@ def _create_paid_orders(shop: Shop) -> Iterator[PaidOrder]:
 
 
 def _record_control_calls(shop: Shop) -> None:
-    for name in PLAIN_READS:
-        shop.call("GET", f"/control/{name}/")
-    for name in ("clock", "scenario", "faults", "projects"):
-        shop.call("GET", f"/control/{name}/")
+    for path in (*plain_reads(), "/control/projects/"):
+        shop.call("GET", path)
     (entry, *_) = shop.call("GET", "/control/journal/?summary=1")["items"]
     shop.call("GET", f"/control/journal/{entry['id']}/")
     shop.call("GET", "/control/scenarios/second-try-works/")

@@ -279,7 +279,7 @@ def describe_calls(*tags: str) -> str:
         _describe_call(method, path, operation, schemas)
         for path, operations in whole["paths"].items()
         for method, operation in operations.items()
-        if operation["tags"][0] in tags
+        if operation["tags"][0].partition(":")[0] in tags
     ]
     return "\n\n".join(shown)
 
@@ -362,6 +362,8 @@ CONSTANT_NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
 RAISES: Final = "Raises:"
 AWAITED_METHOD: Final = re.compile(r"(?P<name>\w+) = to_coroutine\((?P<owner>\w+)\.(?P=name), .*\)")
 
+COMMANDS: Final = "ControlCommands"  # the base of the clients
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -417,10 +419,11 @@ def _method_of(statement: ast.stmt) -> Function | None:
     awaited = AWAITED_METHOD.fullmatch(ast.unparse(statement))
     if awaited is None:
         return None
-    file = next(file for file, name in DOCUMENTED_CLASSES if name == awaited["owner"])
-    method = next(
-        each for each in _methods(_parse_class(file, awaited["owner"])) if each.name == awaited["name"]
-    )
+    owner = next(_parse_class(file, name) for file, name in DOCUMENTED_CLASSES if name == awaited["owner"])
+    bases = [ast.unparse(base) for base in owner.bases]
+    inherited = [_parse_class(file, name) for file, name in DOCUMENTED_CLASSES if name in (*bases, COMMANDS)]
+    methods = [method for each in (owner, *inherited) for method in _methods(each)]
+    method = next(each for each in methods if each.name == awaited["name"])
     return ast.AsyncFunctionDef(**dict(ast.iter_fields(method)))
 
 

@@ -34,13 +34,11 @@ from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.answers.order_tables import OrderForm, UpdateForm
 from payment_sandbox.web.answers.qr_tables import QrForm
 from payment_sandbox.web.control import COMMANDS
-from payment_sandbox.web.control.control_forms import ScanForm
 from payment_sandbox.web.merchant.merchant_routes import ByAmountForm, ByLinesForm, RefundForm
-from payment_sandbox.web.shared_forms import ActForm
 
 MERCHANT = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), NothingForm(), RefundForm()]
 CONTROL_FORMS = [each.form for each in COMMANDS.values() if each.form is not None]
-FORMS = [*MERCHANT, ActForm(), ScanForm(), SettingsForm(), *CONTROL_FORMS]
+FORMS = [*MERCHANT, SettingsForm(), *CONTROL_FORMS]
 SAMPLES: dict[type, st.SearchStrategy[Any]] = {
     PeriodText: st.sampled_from(["PT30M", "P1D", "P1Y2M"]),
     DateTime: st.sampled_from(["2027-01-01T00:00:00Z", "2027-01-01"]),

@@ -59,16 +59,6 @@ def test_every_route_is_mentioned(server: Server, all_pages: str) -> None:
     assert missing == []
 
 
-def test_every_control_call_is_explained_by_hand(server: Server, written_pages: str) -> None:
-    """Each control call is explained outside the generated reference, too."""
-    paths = {
-        rule.rule for rule, _ in described_routes(server.app.parts()) if rule.rule.startswith("/control/")
-    }
-    shown = written_pages.replace("$ORDER", "<>").replace("$QR", "<>")
-    missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
-    assert missing == []
-
-
 def test_every_view_of_the_dashboard_is_explained_by_hand() -> None:
     """Each view is explained under its menu title, as a heading or in bold."""
     page = read_source("dashboard")

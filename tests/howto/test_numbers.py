@@ -33,7 +33,7 @@ SENTENCES: list[tuple[str, str]] = [
         f"`max_events`, by default {EVENTS_MAX:,}, and `timeout` in real seconds, by default {TIMEOUT_SECONDS:.0f}",
     ),
     ("time", f"for up to {EXTRA_DELIVERIES_MAX} more that handlers cause"),
-    ("webhooks", f"a timeout ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
+    ("webhooks", f"a timeout ({WORDS[int(ANSWER_SECONDS)]} seconds, or"),
     ("webhooks", f"After the {ORDINALS[ATTEMPTS_MAX]} failed attempt"),
     ("troubleshooting", f"no answer within {ANSWER_SECONDS:.0f} seconds"),
     ("rehearsal", f"the time limit for all variations; {BUDGET_SECONDS:.0f} seconds by default"),

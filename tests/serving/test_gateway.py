@@ -1,9 +1,12 @@
 """Work of the event loop and of threads, and responses for applications that fail."""
 
+import os
 import select
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPResponse
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -62,6 +65,8 @@ class App:
             raise ValueError("an unexpected error")
         if path == "/header":
             return Response(headers={"X": "a\0b"})
+        if path == "/files":
+            return Response(str(len(os.listdir("/proc/self/fd"))))
         if path == "/slow/stream":
             return Response(iter([b"one ", b"two ", b"three"]))
         return Response(threading.current_thread().name)
@@ -98,6 +103,22 @@ def call_at_once(url: str, count: int, project: str = "") -> list[threading.Thre
     for call in calls:
         call.start()
     return calls
+
+
+def test_a_crowd_that_connects_does_not_delay_the_clients_before_it(app: App) -> None:
+    """The first client is answered before all others are connected."""
+    server = HttpServer(bind("127.0.0.1", 0))
+    with ExitStack() as stack:
+        crowd = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(400)
+        ]
+        crowd[0].sendall(b"GET /files HTTP/1.1\r\nHost: x\r\n\r\n")
+        before = len(os.listdir("/proc/self/fd"))
+        server.start(cast(Any, app))
+        stack.callback(server.stop)
+        answer = HTTPResponse(crowd[0])
+        answer.begin()
+        assert int(answer.read()) < before + len(crowd)
 
 
 def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:

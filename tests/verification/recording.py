@@ -56,7 +56,7 @@ class Recorder:
         )
         return answer.data
 
-    def act(self, order: Any, actor: Actor, action: ActionName, **parameters: str) -> None:
+    def act(self, order: Any, actor: Actor, action: ActionName, **parameters: Any) -> None:
         """Perform an action that is not part of the recording."""
         self.control.act(order["id"], actor, action, **parameters)
 

@@ -1,4 +1,4 @@
-"""A new endpoint is a function with facts; the tests of a changed checkout name its missing documentation."""
+"""A new control command is a function in one module; everything else is derived from it."""
 
 from pathlib import Path
 
@@ -6,41 +6,28 @@ import pytest
 
 from tests.support.changed_package import ChangedCheckout
 
-VIEW = '''"""A call that counts."""
-
-from flask import Response
-
-from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.answers.tallies import Tally
-from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import control
-from payment_sandbox.web.routes import route
-
-
-def tally(call: Call) -> Tally:
-    """Count the orders."""
-    return {"orders": len(call.project.epoch.store.order_ids())}
-
-
-@route(control, "GET", "/tally/", answers=Tally, slow=True)
-def get_tally(call: Call) -> Response:
-    """Count the orders of the project."""
-    return json_answer(tally(call))
-'''
-RECORD = '''"""The record of a call that counts."""
-
-from typing import Annotated, TypedDict
+COMMAND = '''
 
 
 class Tally(TypedDict):
     """How many there are."""
 
     orders: Annotated[int, "All orders and refunds."]
+
+
+@command(control, "GET", "/tally/")
+def tally(project: Project, *, status: Annotated[OfStatus, "Only with this status."] | None = None) -> Tally:
+    """Count the orders of the project."""
+    orders = map(project.find_order, project.epoch.store.order_ids())
+    return {"orders": sum(1 for order in orders if status in (None, order.status))}
 '''
 START = """
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
 from tests.documentation.parts import PARTS
+from click.testing import CliRunner
+from payment_sandbox.cli.main import commands
+from payment_sandbox.client.client import SandboxClient
 import requests
 
 server = build(ServerConfig())
@@ -63,48 +50,37 @@ COMPLETE_PROGRAM = f"""{START}
     assert shape["properties"]["orders"]["description"] == "All orders and refunds."
     content = operation["responses"]["200"]["content"]["application/json"]
     assert content["example"]["orders"] > 0, content
+    assert get("/control/tally/?status=payed").json()["error"]["violations"][0]["path"] == "status"
+    assert SandboxClient(server.url, "sandbox-key").tally(status="new") == {"orders": 0}
+    shell = CliRunner().invoke(commands, ["tally", "--status", "new"], env={"SANDBOX_URL": server.url})
+    assert shell.output == "orders: 0\\n", shell.output
     reference = PARTS["control-api"]()
     assert "/control/tally/" in reference and "Count the orders of the project." in reference
 print("there")
 """
 DESCRIBED = "tests/web/test_description.py::test"
-WRITTEN = "tests/howto/test_docs_complete.py::test"
 TESTS = (
     f"{DESCRIBED}_every_json_answer_has_a_real_shape",
     f"{DESCRIBED}_every_call_has_an_example_that_fits_its_shape",
     f"{DESCRIBED}_refusals_have_recorded_examples",
-    f"{WRITTEN}_every_route_is_mentioned",
-    f"{WRITTEN}_every_control_call_is_explained_by_hand",
+    "tests/howto/test_docs_complete.py::test_every_route_is_mentioned",
+    "tests/web/control/test_complete.py",
+    "tests/cli/test_examples.py::test_the_example_works[tally]",
 )
-NO_EXAMPLE = "test_description.py::test_every_call_has_an_example_that_fits_its_shape"
-NO_REFUSALS = "test_description.py::test_refusals_have_recorded_examples"
-NO_REFERENCE = "test_docs_complete.py::test_every_route_is_mentioned"
-NO_SENTENCE = "test_docs_complete.py::test_every_control_call_is_explained_by_hand"
-PAGE = "ui/docs/pages/time.md"
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> ChangedCheckout:
-    """A checkout that has the new function with its facts and its record in separate modules."""
-    checkout = ChangedCheckout(tmp_path)
-    checkout.package.add("web/answers/tallies.py", RECORD)
-    checkout.package.add("web/control/tally_routes.py", VIEW)
-    return checkout
-
-
-def import_module(checkout: ChangedCheckout) -> None:
-    """Import the new module in the package of the control API."""
-    checkout.package.insert("web/control/__init__.py", "traffic_routes\n", "tally_routes, ")
+MISSING = {
+    "test_description.py::test_every_call_has_an_example_that_fits_its_shape",
+    "test_description.py::test_refusals_have_recorded_examples",
+    "test_docs_complete.py::test_every_route_is_mentioned",
+}
 
 
 @pytest.mark.prove
-def test_a_new_endpoint_is_everywhere(checkout: ChangedCheckout) -> None:
-    """The endpoint answers and is documented; failing tests name each missing part."""
-    import_module(checkout)
-    assert checkout.failing(*TESTS) == {NO_EXAMPLE, NO_REFUSALS, NO_REFERENCE, NO_SENTENCE}
-    checkout.insert("tests/documentation/examples.py", '    "timeline",\n', '    "tally",\n')
+def test_a_new_command_is_everywhere(tmp_path: Path) -> None:
+    """After ``make docs``, it is in OpenAPI, in the reference, in each client, in the shell and in the tools."""
+    checkout = ChangedCheckout(tmp_path)
+    checkout.package.append("web/control/orders_control.py", COMMAND)
+    checkout.package.replace("web/control/orders_control.py", "Literal, cast", "Literal, TypedDict, cast")
+    assert checkout.failing(*TESTS) >= MISSING
     assert "updated reference.md" in checkout.run("from tests.documentation.__main__ import main; main()")
-    assert checkout.failing(*TESTS) == {NO_SENTENCE}
-    checkout.package.append(PAGE, "\n`GET /control/tally/` counts the orders.\n")
     assert checkout.failing(*TESTS) == set()
     assert checkout.run(COMPLETE_PROGRAM) == "there\n"

@@ -17,7 +17,9 @@ from typing import Any, Final, ParamSpec
 
 from payment_sandbox.cli.remote.order_commands import overview_lines
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.client.plain import path_of
 from payment_sandbox.client.project_review import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
 from payment_sandbox.forms.base import did_you_mean, nearest_word
@@ -195,7 +197,7 @@ class SandboxTools:
         credit. details: more as JSON, such as {"card": "challenge"} or {"transaction_id": "..."}.
         """
         more = {**({"amount": amount} if amount else {}), **_read_object(details, "details")}
-        path = f"/control/orders/{self._order_id(order_id)}/act/"
+        path = path_of("/control/orders/{}/act/", self._order_id(order_id))
         order = self._client.call("POST", path, {"actor": actor, "action": action, **more})
         return self._describe_state(self._client.overview(order["id"]))
 
@@ -209,8 +211,7 @@ class SandboxTools:
         webhooks = self._client.webhooks(known)
         if not webhooks:
             raise ValueError(f"order {known} has no webhooks; start(webhook_url='...') sets their address")
-        path = f"/control/webhooks/{webhooks[-1]['id']}/redeliver/"
-        sent = self._client.call("POST", path, {"after": after} if after else {})
+        sent = self._client.redeliver(webhooks[-1]["id"], after=after or None)
         return (
             f"webhook {sent['status']} to {sent['url']}: {sent['state']}, attempts: {len(sent['attempts'])}"
         )
@@ -233,8 +234,8 @@ class SandboxTools:
         {"status": 503}}], "webhooks": [{"when": {"attempt": 1}, "then": {"answer": 503}}]}; {} removes all.
         """
         if document:
-            self._client.call("PUT", "/control/faults/", _read_object(document, "document"))
-        return select_part(json.dumps(self._client.call("GET", "/control/faults/")), 1, "faults()")
+            self._client.put_faults(_read_object(document, "document"))
+        return select_part(json.dumps(self._client.active_faults()), 1, "faults()")
 
     @name_next_step("advance(by='PT30M'), or advance(until='next') for the next event")
     def advance(self, by: str = "", until: str = "", part: int = 1) -> str:
@@ -263,6 +264,24 @@ class SandboxTools:
         known = self._order_id(order_id)
         text = f"{self._describe_state(self._client.overview(known))}\n\n{self._client.report(known)}"
         return select_part(text, part, f"explain_order(order_id='{known}', part={{}})")
+
+    @name_next_step("control(), which lists the calls")
+    def control(self, call: str = "", arguments: str = "", part: int = 1) -> str:
+        """Make any call of the control API, or list them all.
+
+        call: its name, such as timeline; if empty, lists the calls with their arguments. arguments: JSON such
+        as {"order_id": "..."}. part: a part of the last answer, without another call.
+        """
+        client, calls = self._client, control_calls()
+        if call:
+            given = _read_object(arguments, "arguments")
+            self._answers["control"] = json.dumps(_make_call(client, calls, call, given))
+        elif part == 1:
+            self._answers["control"] = "\n".join(
+                f"{name}({', '.join(list(signature(method).parameters)[1:])})"
+                for name, method in calls.items()
+            )
+        return select_part(self._answers.get("control", ""), part, "control(part={})")
 
     @name_next_step("start()")
     def review(self, part: int = 1) -> str:
@@ -369,6 +388,31 @@ class SandboxTools:
         elif self._sandbox is not None:
             with suppress(Exception):  # the server may have stopped
                 self._sandbox.delete_project()
+
+
+def control_calls() -> dict[str, Callable[..., object]]:
+    """Return the calls of the control API by name."""
+    return {
+        name: method
+        for name, method in vars(ControlCommands).items()
+        if callable(method) and not name.startswith("_") and name != "call"
+    }
+
+
+def _make_call(
+    client: SandboxClient,
+    calls: Mapping[str, Callable[..., object]],
+    name: str,
+    arguments: Mapping[str, object],
+) -> object:
+    if name not in calls:
+        raise ValueError(f"there is no call {name!r}{did_you_mean(nearest_word(name, list(calls)))}")
+    try:
+        signature(calls[name]).bind(client, **arguments)
+    except TypeError as wrong:
+        raise ValueError(f"{name}: {wrong}") from None
+    call: Callable[..., object] = getattr(client, name)
+    return call(**arguments)
 
 
 def _read_object(text: str, name: str) -> dict[str, Any]:

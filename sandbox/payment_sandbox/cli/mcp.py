@@ -37,6 +37,7 @@ TOOLS: Final = (
     "redeliver",
     "scenario",
     "faults",
+    "control",
     "review",
     "rehearse",
     "search",

@@ -8,21 +8,19 @@ Every method raises ``SandboxError``, with all violations, if the server refuses
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
-from payment_sandbox.client.plain import HasDocument, path_of, to_json_value, to_seconds, without_none
+from payment_sandbox.client.plain import HasDocument, path_of, to_json_value, to_query_value
 from payment_sandbox.client.sandbox_clock import Advance, SandboxClock
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.events import Event
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.web.answers import records as answers
-from payment_sandbox.web.answers.records import OrderOverview, OrderRow
 
 if TYPE_CHECKING:
     import requests
@@ -146,7 +144,9 @@ class BaseClient(ControlCommands):
                 method,
                 f"{self.base_url}{path}",
                 data=data,
-                params=without_none(**(query or {})),
+                params={
+                    name: to_query_value(value) for name, value in (query or {}).items() if value is not None
+                },
                 headers=headers,
                 auth=auth,
                 timeout=self._timeout_seconds,
@@ -227,54 +227,14 @@ class SandboxClient(BaseClient):
         """Return ``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
         return self.call("GET", "/health/")
 
-    def projects(self) -> list[answers.Project]:
-        """List the server's projects without their keys; needs the control token if the server has one."""
-        return self._list_items("/control/projects/")
-
-    def prune_projects(self, unused_for: str) -> list[str]:
-        """Delete projects that received no call for a period of real time, such as P7D; return their ids.
-
-        Needs the control token if the server has one.
-        """
-        pruned: list[str] = self.call("POST", "/control/projects/prune/", {"unused_for": unused_for})[
-            "deleted"
-        ]
-        return pruned
-
-    def servers(self) -> list[answers.Server]:
-        """List the servers of this sandbox; needs the control token if the server has one."""
-        return self._list_items("/control/servers/")
-
     def create_project(self, **settings: Any) -> "SandboxClient":
         """Create another project; return a client for it (CTL-06)."""
-        created = self.call("POST", "/control/projects/", settings)
-        return SandboxClient(
-            self.base_url, created["api_key"], session=self.session, control_token=self._control_token
-        )
-
-    def project(self) -> answers.Project:
-        """Return the project's ids, settings, clock and scenario."""
-        return self.call("GET", "/control/project/")
+        api_key = self.new_project(settings)["api_key"]
+        return SandboxClient(self.base_url, api_key, session=self.session, control_token=self._control_token)
 
     def change_settings(self, **settings: Any) -> answers.Project:
         """Change settings; an invalid setting prevents all changes (CTL-01)."""
-        return self.call("PATCH", "/control/project/", settings)
-
-    def delete_project(self) -> None:
-        """Delete the project and revoke its key (CTL-07)."""
-        self.call("DELETE", "/control/project/")
-
-    def reset(self) -> answers.Project:
-        """Reset the project to its initial state (CTL-09)."""
-        return self.call("POST", "/control/reset/")
-
-    def snapshot(self) -> Json:
-        """Return the whole state as one document (CTL-10)."""
-        return self.call("GET", "/control/state/")
-
-    def restore(self, state: Json) -> None:
-        """Restore a snapshot (CTL-10)."""
-        self.call("PUT", "/control/state/", state)
+        return self.patch_project(settings)
 
     # Scenarios and actions
 
@@ -295,15 +255,7 @@ class SandboxClient(BaseClient):
         if not isinstance(scenario, str | Mapping):
             raise TypeError(f"a scenario is a name, a file or a document, not {scenario!r}")
         body = {"name": scenario} if isinstance(scenario, str) else wrap_effects(scenario)
-        return self.call("PUT", "/control/scenario/", body)
-
-    def reset_scenario(self) -> None:
-        """Switch back to the default scenario."""
-        self.call("DELETE", "/control/scenario/")
-
-    def scenarios(self) -> list[answers.ScenarioSummary]:
-        """List the available scenarios with their descriptions (CTL-18)."""
-        return self._list_items("/control/scenarios/")
+        return self.put_scenario(body)
 
     def faults(
         self,
@@ -316,14 +268,7 @@ class SandboxClient(BaseClient):
         bare effect, such as ``Duplicate(2)``, applies to every request or webhook.
         """
         document = wrap_effects({"faults": faults, "webhooks": webhooks})
-        return self.call("PUT", "/control/faults/", document)
-
-    def act(self, order_id: str, actor: Actor, action: ActionName, **details: Any) -> answers.Order:
-        """Perform an action: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
-        if not isinstance(order_id, str):
-            raise TypeError(f"act takes the id of an order, not a {type(order_id).__name__}: order['id']")
-        body = {"actor": actor, "action": action, **details}
-        return self.call("POST", path_of("/control/orders/{}/act/", order_id), body)
+        return self.put_faults(document)
 
     def play(
         self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
@@ -340,11 +285,6 @@ class SandboxClient(BaseClient):
         self.clock.advance(to=scheduled[0]["at"])
         return self.overview(order_id)["order"]
 
-    def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> answers.Order:
-        """Scan a bank QR code as a payer; return the order."""
-        body = without_none(amount=amount, issuer_id=issuer_id)
-        return self.call("POST", path_of("/control/bankqr/{}/scan/", qr_id), body)
-
     # State and history
 
     def order(self, order_id: str) -> answers.Order:
@@ -354,108 +294,23 @@ class SandboxClient(BaseClient):
         """
         return self.call("GET", path_of("/v1/orders/{}/", order_id), headers=TEST_CALLER_HEADER)
 
-    def orders(
-        self,
-        *,
-        status: str | None = None,
-        method: str | None = None,
-        text: str | None = None,
-        limit: int | None = None,
-    ) -> list[OrderRow]:
-        """List orders, newest first; ``text`` searches ids, numbers, names and email addresses."""
-        return self._list_items(
-            "/control/orders/", {"status": status, "method": method, "text": text, "limit": limit}
-        )
-
-    def overview(self, order_id: str) -> OrderOverview:
-        """Return an order with its possible actions, agenda, webhooks and pages; not journaled."""
-        return self.call("GET", path_of("/control/orders/{}/", order_id))
-
-    def timeline(self, order_id: str | None = None) -> list[answers.TimelineRecord]:
-        """List all events of the project, causes before effects."""
-        return self._list_items("/control/timeline/", {"order_id": order_id})
-
-    def report(self, order_id: str | None = None) -> str:
-        """Return the timeline and the review findings as text, for the report of a failed test."""
-        answer: answers.Report = self.call("GET", "/control/report/", query={"order_id": order_id})
-        return answer["text"]
-
     def status(self, order_id: str) -> str | None:
         """Return an order's status without a journal entry; None if the order no longer exists."""
         try:
-            answer = self.call(
-                "GET", "/control/wait/", query={"order_id": order_id, "status": "new", "timeout": "0"}
-            )
+            answer = self.wait(order_id=order_id, status="new", timeout_seconds=0)
         except SandboxError as refused:
             if refused.status not in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.NOT_FOUND):
                 raise
             return refused.now.get("status")
-        status: str = answer["status"]
-        return status
-
-    def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[answers.Webhook]:
-        """List webhooks with all their attempts, oldest first (CTL-21)."""
-        return self._list_items("/control/webhooks/", {"order_id": order_id, "state": state})
-
-    def redeliver(self, delivery_id: str) -> answers.Webhook:
-        """Resend a webhook now (CTL-22)."""
-        return self.call("POST", path_of("/control/webhooks/{}/redeliver/", delivery_id))
-
-    def deliver_unsent(self, webhook_url: str) -> list[answers.Webhook]:
-        """Deliver all webhooks that were not sent because no address was set."""
-        answer = self.call("POST", "/control/webhooks/deliver/", {"webhook_url": webhook_url})
-        items: list[answers.Webhook] = answer["items"]
-        return items
-
-    def journal(
-        self,
-        *,
-        method: str | None = None,
-        path: str | None = None,
-        status: int | None = None,
-        order_id: str | None = None,
-    ) -> list[answers.JournalEntry]:
-        """List requests to the merchant API with their responses, oldest first (CTL-25)."""
-        filters = {"method": method, "path": path, "status": status, "order_id": order_id}
-        return self._list_items("/control/journal/", filters)
+        return answer["status"]
 
     def happened(self, order_id: str | None = None) -> answers.Journal:
         """Return the requests, status changes, failed events, and customers' returns to the shop."""
         return self.call("GET", "/control/journal/", query={"order_id": order_id})
 
-    def active_scenario(self) -> answers.Scenario:
-        """Return the active scenario."""
-        return self.call("GET", "/control/scenario/")
-
     def scenario_text(self, text: bytes) -> answers.Scenario:
         """Switch to a scenario in YAML (CTL-19); violations include line and column."""
         return self.call("PUT", "/control/scenario/", text)
-
-    def wait(
-        self,
-        *,
-        order_id: str | None = None,
-        status: str | None = None,
-        webhook: str | None = None,
-        idle: bool = False,
-        timeout_seconds: float | timedelta = 10.0,
-    ) -> answers.WaitResult:
-        """Wait for an order's status, for an answer to its webhook, or for an idle project (CTL-26).
-
-        Raises:
-            SandboxError: 408, the wait timed out.
-        """
-        return self.call(
-            "GET",
-            "/control/wait/",
-            query={
-                "order_id": order_id,
-                "status": status,
-                "webhook": webhook,
-                "idle": 1 if idle else None,
-                "timeout": f"{to_seconds(timeout_seconds):g}",
-            },
-        )
 
     def events(self) -> "Generator[Event, None, None]":
         """Stream the project's events from now on until the iterator is closed (CTL-27).
@@ -469,13 +324,8 @@ class SandboxClient(BaseClient):
 
     def rules(self) -> list[answers.Rule]:
         """List every rule that the sandbox follows, with the tests that prove it (SET-70)."""
-        return self._list_items("/control/fidelity/")
+        return self.fidelity()["items"]
 
     def assumptions(self) -> list[answers.Assumption]:
         """List the assumptions made where the specification is silent, with reasons (SET-70)."""
-        assumptions: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
-        return assumptions
-
-    def _list_items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Any]:
-        items: list[Any] = self.call("GET", path, query=query)["items"]
-        return items
+        return self.fidelity()["assumptions"]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from threading import Event
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
@@ -132,25 +132,24 @@ class Listener:
 
     def disconnect(self) -> bool:
         """Return delivery to the server; return False if the project still has a forwarding address."""
-        self._call(timeout=0, leaves=True)
+        self._ask(0, leaves=True)
         return self._sandbox.project()["settings"].get(FORWARD_TO) is None
 
     def _fetch_next(self) -> list[Json]:
         """Fetch the next webhooks; the first call after an interruption only registers the address."""
         timeout = POLL_SECONDS if self._is_connected else 0
-        answer = self._call(timeout=timeout)
+        answer = self._ask(timeout)
         if answer["replaced"]:
             raise ListenerReplaced
         if not self._is_connected:
             self._is_connected, self._failure = True, None
             self._on_server(None)
-        items: list[Json] = answer["items"]
-        return items
+        return cast("list[Json]", answer["items"])
 
-    def _call(self, **options: Any) -> Json:
-        body = {"listener": self._name, FORWARD_TO: self._url, **options}
-        answer: Json = self._sandbox.call("POST", "/control/listener/next/", body)
-        return answer
+    def _ask(self, timeout_seconds: float, *, leaves: bool | None = None) -> Any:
+        return self._sandbox.next_offers(
+            timeout_seconds=timeout_seconds, listener=self._name, forward_to=self._url, leaves=leaves
+        )
 
     def _wait_to_reconnect(self, reason: str) -> None:
         if reason != self._failure:
@@ -175,15 +174,15 @@ class Listener:
 
     def _report_answer(self, offer: Json, reply: Reply) -> None:
         """Report the shop's answer to the server."""
-        body = {
-            "id": offer["id"],
-            "status": reply.status,
-            "body": reply.body,
-            "error": reply.error,
-            "warning": reply.warning,
-            "duration_ms": reply.duration_ms,
-        }
-        if self._sandbox.call("POST", "/control/listener/answers/", body)["recorded"]:
+        is_recorded = self._sandbox.report_answer(
+            offer["id"],
+            status=reply.status,
+            body=reply.body,
+            error=reply.error,
+            warning=reply.warning,
+            duration_ms=reply.duration_ms,
+        )
+        if is_recorded:
             self._unconfirmed.confirm(offer)
 
 

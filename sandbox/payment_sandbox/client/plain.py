@@ -22,9 +22,14 @@ def path_of(template: str, *ids: str) -> str:
     """Fill ids into the path of a call, so that no id can lead to another path.
 
     Raises:
+        TypeError: a value is no text.
         ValueError: a text cannot be an id.
     """
     for each in ids:
+        if not isinstance(each, str):
+            raise TypeError(
+                f"expected the id of an order or another record, such as order['id']; got {each!r:.80}"
+            )
         if each in ("", ".", ".."):  # no quoting keeps HTTP clients from resolving these
             raise ValueError(f"{each!r} is not an id")
     return template.format(*(quote(each, safe="") for each in ids))
@@ -59,6 +64,13 @@ def to_seconds(duration: float | timedelta) -> float:
     if isinstance(duration, bool) or not isinstance(duration, int | float):
         raise TypeError(f"a timeout must be a number of seconds or a timedelta, not {duration!r}")
     return duration
+
+
+def to_query_value(value: Any) -> Any:
+    """Convert a value of a query, so that the server reads it as it reads one in a body."""
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, str | int | float) else to_json_value(value)
 
 
 def without_none(**values: Any) -> dict[str, Any]:

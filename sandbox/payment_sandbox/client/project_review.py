@@ -1,6 +1,7 @@
 """The findings of a project, and its timeline as text for the report of a failed test."""
 
 from collections.abc import Collection
+from typing import Any
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import ends_at_caller
@@ -33,5 +34,5 @@ class Review(list[Finding]):
 
 def review(client: SandboxClient) -> Review:
     """Review a project's history; return no findings for a correct integration."""
-    items = client.call("GET", "/control/review/")["items"]
+    items: list[Any] = list(client.reviewed()["items"])
     return Review(map(Finding.from_data, items))

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.client.plain import to_seconds
 from payment_sandbox.web.answers import records as answers
 from payment_sandbox.web.answers.records import Clock, ProcessedEvent, WebhookInFlight
 
@@ -70,13 +69,12 @@ class SandboxClock:
         """
         if by is not None and not isinstance(by, str | timedelta):
             raise TypeError(f"advance takes a timedelta or a period such as PT30M, not {by!r}")
-        timeout = None if timeout_seconds is None else to_seconds(timeout_seconds)
         answer = self._commands.advance(
             by=by,
             to=to,
             until=until,  # type: ignore[arg-type] # the server refuses any other word, with a suggestion
             max_events=max_events,
-            timeout_seconds=timeout,
+            timeout_seconds=timeout_seconds,
         )
         begun, ended = (datetime.fromisoformat(moment) for moment in (answer["from"], answer["to"]))
         stopped, under_way = answer.get("stopped", False), answer.get("under_way", [])

@@ -37,6 +37,7 @@ else:
 
 OPEN_FILES_LIMIT: Final = 16_384
 CONNECTIONS_MIN: Final = 16
+ACCEPTS_MAX: Final = 32  # in one iteration of the loop, so that a crowd delays no client before it
 OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
 FULL_SECONDS: Final = 0.1  # the pause of a server that can open no more files
 STOP_SECONDS: Final = 1.0
@@ -136,6 +137,7 @@ class HttpServer:
         Unlike with ``sock_accept``, ending this loses no connection.
         """
         buffer = memoryview(bytearray(READ_BYTES))
+        accepted_count = 0
         while True:
             try:
                 accepted, _ = self._socket.accept()
@@ -151,6 +153,9 @@ class HttpServer:
             self._connecting.add(task)
             task.add_done_callback(partial(self._end_connecting, accepted, connection))
             await self._places.add(connection, task.cancel)
+            accepted_count += 1
+            if accepted_count % ACCEPTS_MAX == 0:
+                await asyncio.sleep(0)
 
     def _end_connecting(
         self, accepted: socket.socket, connection: Connection, task: "asyncio.Task[None]"

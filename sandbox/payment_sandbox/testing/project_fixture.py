@@ -344,8 +344,7 @@ class PaymentSandbox(ShopInProcess):
         """
         if self._project is not None:
             return unmatched_rules(self._project.epoch)
-        unmatched: list[str] = self.client.call("GET", "/control/review/")["unmatched"]
-        return unmatched
+        return self.client.reviewed()["unmatched"]
 
     def _name_delivery(self, advice: str) -> str:
         """Add ``deliver_to`` to advice to serve the shop; it needs the sandbox in this process."""

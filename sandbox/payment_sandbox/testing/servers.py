@@ -91,7 +91,7 @@ class PaymentSandboxServer(SandboxAccess):
             "expires_after": REMOTE_PROJECT_LIFETIME,
             **settings,
         }  # delete abandoned projects, because the test process may be killed
-        created = self.client_for("").call("POST", "/control/projects/", settings)
+        created = self.client_for("").new_project(settings)
         return PaymentSandbox(self, created["api_key"], created["project_id"])
 
     def _take_key(self, settings: dict[str, Any]) -> str | None:

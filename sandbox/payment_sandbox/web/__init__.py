@@ -5,5 +5,5 @@ Other packages may import ``answers.control``, ``answers.order_tables``, ``answe
 ``answers.responses``, ``answers.timeline_report``, ``answers.transaction_tables``, ``answers.verdict``,
 ``auth``, ``bodies``, ``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``,
 ``event_stream``, ``faces``, ``health``, ``merchant``, ``merchant.explanation``, ``merchant.reading``,
-``openapi``, ``routes``, ``shared_forms``, ``site``, ``snapshot_bodies`` and ``statistics``.
+``openapi``, ``routes``, ``site``, ``snapshot_bodies`` and ``statistics``.
 """

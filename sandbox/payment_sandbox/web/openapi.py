@@ -60,13 +60,15 @@ EXPLAIN_HEADER: Final = {
         }
     }
 }
+SERVER_TAG: Final = ("server", "The health and the description of the server.")
 BLUEPRINT_TAGS: Final = {
-    "api": "merchant API",
-    "pages": "pages",
-    "docs": "documentation",
-    "health": "server",
-    "description": "server",
+    "api": ("merchant API", "What the real service has: orders, transactions, refunds and QR requests."),
+    "pages": ("pages", "The pages of payers."),
+    "docs": ("documentation", "The documentation of the sandbox."),
+    "health": SERVER_TAG,
+    "description": SERVER_TAG,
 }
+CONTROL_TAG: Final = ("control API: listener", "The calls of a listener, which forwards webhooks to a shop.")
 UNDESCRIBED_BLUEPRINTS: Final = "dashboard"  # blueprints without a description: programs use the control API
 STRICT_BLUEPRINTS: Final = ("control", "watching", "projects")  # blueprints that refuse unknown keys
 GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_BLUEPRINTS, (400, 403))}
@@ -189,9 +191,11 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
     paths: dict[str, dict[str, Any]] = {}
     examples = json.loads(read_packaged(EXAMPLES_FILE))
     views = {name: view for part in parts for name, view in part.view_functions.items()}
+    tags: dict[str, str] = {}
     for rule, facts in sorted(described_routes(parts), key=lambda pair: pair[0].rule):
         if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
             continue
+        tags.update([_tag(rule, facts)])
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
         operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}), records)
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
@@ -201,6 +205,7 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
             "openapi": "3.1.0",
             "info": {"title": TITLE, "version": __version__, "description": ABOUT},
             "servers": [{"url": public_url, "description": "This sandbox"}],
+            "tags": [{"name": name, "description": about} for name, about in sorted(tags.items())],
             "paths": paths,
             "components": {"schemas": records.forms.schemas, "securitySchemes": {"apiKey": KEY_SCHEME}},
         }
@@ -222,7 +227,7 @@ def _operation(
     operation: dict[str, Any] = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
-        "tags": [BLUEPRINT_TAGS.get(blueprint, "control API")],
+        "tags": [_tag(rule, facts)[0]],
         "security": [{"apiKey": []}] if blueprint in BLUEPRINTS_WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),
         "responses": {str(facts.status): _answer(facts, summary, example, records)},
@@ -240,6 +245,10 @@ def _operation(
             content["example"] = body
         operation["requestBody"] = {"required": facts.needs_body, "content": {JSON: content}}
     return operation
+
+
+def _tag(rule: Rule, facts: Facts) -> tuple[str, str]:
+    return facts.tag or BLUEPRINT_TAGS.get(rule.endpoint.partition(".")[0], CONTROL_TAG)
 
 
 def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:

@@ -23,7 +23,8 @@ class Facts(NamedTuple):
     by a wrong value. ``without_body`` lists additional success statuses without a body. ``slow`` marks slow
     calls, ``waits`` calls that may wait, for example for a webhook receiver; both run on threads. ``streams``
     marks an event stream, which never ends. ``admit`` finds the project of a call with a large body before
-    the body is received; other routes take no large bodies.
+    the body is received; other routes take no large bodies. ``tag`` groups routes in OpenAPI: its name and
+    description.
     """
 
     answers: Any = None
@@ -42,6 +43,7 @@ class Facts(NamedTuple):
     waits: bool = False
     streams: bool = False
     admit: Callable[[Any], Project] | None = None
+    tag: tuple[str, str] | None = None
 
 
 class RecordList(NamedTuple):

@@ -37,16 +37,15 @@ TOO_LARGE: Final = (
 )
 
 
-def restore_body(call: Call) -> None:
-    """Restore the snapshot in the request's body.
+def snapshot_text(call: Call) -> bytes:
+    """Read the request's body, which is a snapshot.
 
     Raises:
-        RequestRefused: see ``bodies.json_body`` and ``parse_snapshot``.
-        Invalid: see ``snapshot.restore``.
+        RequestRefused: see ``bodies.json_body``.
     """
     body = raw_body(call, STATE_BYTES_MAX)
     refuse_other_types(call, body)
-    restore_text(call.project, body)
+    return body
 
 
 def restore_text(project: Project, text: bytes) -> None:

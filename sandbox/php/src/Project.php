@@ -21,6 +21,8 @@ final class Project
     private array $jobs = [];
     /** @var array<string, array<string, mixed>> answers that the server did not record; it offers their webhooks again */
     private array $lateAnswers = [];
+    /** Every call of the control API for this project, such as `$project->control->timeline()`. */
+    public readonly ControlCommands $control;
     private string $listener;
     private string $forwardTo;
 
@@ -32,6 +34,7 @@ final class Project
         public readonly string $projectId = '',
     ) {
         $this->listener = bin2hex(random_bytes(8));
+        $this->control = new ControlCommands($this->call(...));
     }
 
     /**

@@ -80,6 +80,9 @@ class ShopParts(NamedTuple):
 READS: Final = ShopParts("read(order_id)")
 REFUNDS: Final = ShopParts('if read(order_id) != "a refund": refund(order_id)')
 REFUNDS_ONCE: Final = ShopParts('if read(order_id) == "completed": once(refund, order_id)')
+RETURNS_SURPLUS: Final = ShopParts("""order = api.get(f"{orders}{order_id}/?fields[]=amount_details").json()
+        if order["amount_details"].get("received"):
+            once(lambda paid: api.post(f"{orders}{paid}/refunds/", json={"amount": 1000}), order_id)""")
 CAPTURES_ONCE: Final = ShopParts('if read(order_id) == "completed": once(capture, order_id)')
 
 
@@ -116,6 +119,7 @@ REPRODUCED: Final[list[tuple[Story, str, ShopParts, ShopParts]]] = [
     ),
     (shops.never_asks, "HOOK-12: Your shop does not know", READS, READS._replace(job=JOB)),
     (shops.keeps_a_surplus, "HOOK-13: The customer transferred", READS, REFUNDS_ONCE),
+    (shops.keeps_a_second_payment, "A45: The customer paid an order", READS, RETURNS_SURPLUS),
     (
         shops.lets_the_authorization_expire,
         "CAP-03: The authorization expired",

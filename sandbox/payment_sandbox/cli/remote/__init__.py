@@ -33,10 +33,26 @@ OWN: Final = (
     project_commands.reset,
 )
 COVERED: Final = {
-    "read_clock": project_commands.clock,
-    "change_clock": project_commands.clock,
-    "advance": project_commands.clock,
+    "clock": ("read_clock", "change_clock", "advance"),
+    "orders": ("orders",),
+    "order": ("overview", "timeline"),
+    "act": ("act",),
+    "webhooks": ("webhooks",),
+    "redeliver": ("redeliver", "deliver_unsent"),
+    "listen": ("next_offers", "report_answer"),
+    "journal": ("journal",),
+    "review": ("reviewed", "all_findings"),
+    "wait": ("wait",),
+    "scenario": ("active_scenario", "put_scenario", "scenarios"),
+    "faults": ("active_faults", "put_faults", "reset_faults"),
+    "settings": ("project", "patch_project"),
+    "projects": ("projects", "new_project", "prune_projects", "delete_project"),
+    "servers": ("servers",),
+    "reset": ("reset",),
 }
-"""The calls with a command of their own."""
+"""The calls that have commands of their own, by command."""
 
-COMMANDS: Final = (*OWN, *derived.derived_commands(frozenset(COVERED)))
+COMMANDS: Final = (
+    *OWN,
+    *derived.derived_commands(frozenset(call for calls in COVERED.values() for call in calls)),
+)

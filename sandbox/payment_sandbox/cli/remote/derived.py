@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from types import NoneType
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_typ
 
 import click
 
-from payment_sandbox.cli.remote.command_run import CommandRun, format_table, order_ids, remote
+from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, format_table, order_ids, remote
 from payment_sandbox.client.control_commands import ControlCommands
 
 ORDER: Final = "order_id"
@@ -29,7 +29,8 @@ def derived_commands(covered: frozenset[str]) -> Iterator[click.Command]:
 def _derive(name: str, method: Callable[..., Any]) -> click.Command:
     hints = get_type_hints(method, include_extras=True)
     known = [each for each in signature(method).parameters.values() if each.name != "self"]
-    words = [each.name.upper() for each in known if each.default is Parameter.empty]
+    needed = [each.name for each in known if each.default is Parameter.empty]
+    words = [NEWEST if each == ORDER else each.upper() for each in needed]
 
     def run(call: CommandRun, **given: Any) -> None:
         for each in known:
@@ -69,7 +70,7 @@ def _plain(hint: Any) -> tuple[Any, str]:
     variants = [each for each in get_args(hint) if each is not NoneType]
     if get_origin(hint) in (Literal, None) or not variants:
         return hint, ""
-    if get_origin(hint) is dict:
+    if get_origin(hint) is Mapping:
         return dict, ""
     return _plain(str if str in variants else variants[0])
 

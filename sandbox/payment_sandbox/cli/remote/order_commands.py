@@ -140,7 +140,7 @@ def pay(
     possible = call.sandbox.overview(order_id)["actions"]["customer"]
     if payment_method is not None or ("pay" not in possible and "choose" in possible):
         call.sandbox.act(order_id, "customer", "choose", payment_method=payment_method or CARD)
-    arguments = {key: value for key, value in details.items() if value is not None}
+    arguments: dict[str, Any] = {key: value for key, value in details.items() if value is not None}
     paid = call.sandbox.act(order_id, "customer", "pay", **arguments)
     call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 

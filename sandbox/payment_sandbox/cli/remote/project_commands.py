@@ -64,7 +64,7 @@ def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool)
     phase, latency, reset, hang, truncate and rate_limit, or, for webhooks, answer, timeout, drop,
     duplicate, together, delay and swap.
     """
-    before = call.sandbox.faults() if clear else call.sandbox.call("GET", "/control/faults/")
+    before = call.sandbox.faults() if clear else call.sandbox.active_faults()
     rules: dict[str, Any] = {"faults": list(before["faults"]), "webhooks": list(before["webhooks"])}
     if parts:
         rules["webhooks" if webhook else "faults"].append(_parse_fault(parts, webhook=webhook))
@@ -152,7 +152,7 @@ def servers(call: CommandRun) -> None:
 def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Create a project, and print its API key, which is shown only once."""
     before = {**project_settings.Settings().as_mapping(), "clock": ""}
-    created = call.sandbox.call("POST", "/control/projects/", _parse_settings(pairs, before))
+    created = call.sandbox.new_project(_parse_settings(pairs, before))
     lines = "project {project_id}\nkey {api_key}"
     call.show(created, lambda answer: lines.format(**answer))
 

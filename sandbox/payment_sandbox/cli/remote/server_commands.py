@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -133,5 +133,5 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
 def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[judge.Finding]":
     if not all_projects:
         return project_review.review(call.sandbox)
-    reviews = call.sandbox.call("GET", "/control/projects/review/")["items"]
+    reviews: list[Any] = list(call.sandbox.all_findings())
     return [judge.Finding.from_data(item) for each in reviews for item in each["findings"]]

@@ -6,7 +6,6 @@ from typing import Any, Final, cast
 
 from flask import Response
 
-from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
@@ -50,8 +49,8 @@ from payment_sandbox.web.answers.timeline_report import request_record
 from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.control import COMMANDS
 from payment_sandbox.web.routes import route
-from payment_sandbox.web.shared_forms import ActForm
 
 ROWS_SHOWN_MAX: Final = 5000  # the limit for a diagram
 CUSTOMER_PAGE_ACTIONS: Final = {"customer visit", "customer pay", "customer choose"}
@@ -68,7 +67,6 @@ ACTION_LABELS: Final = {
 }
 TEXT_FACTS: Final = {**VIEW_FACTS, "media_type": "text/plain"}
 LINKED_KINDS: Final = ("request", "response", "webhook", "webhook-response")
-ACT_FORM: Final = ActForm()
 ACTION_DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
 
 
@@ -93,7 +91,7 @@ def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
         act_as_merchant(project, order_id, name, amount_cents)
     else:
         given = {field: call.request.form[field] for field in ACTION_DETAILS if call.request.form.get(field)}
-        data = read(ACT_FORM, {"actor": actor, "action": name, **given})
+        data = COMMANDS["act"].read({"actor": actor, "action": name, **given})
         act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
     return redirect(form_page(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.delivery.sending import WEBHOOK_HEADERS, standard_body, standard_url
-from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies
 from payment_sandbox.operations.beliefs import format_moment_of_day, status_in
@@ -46,8 +45,8 @@ from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.timeline_report import request_record
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.control import COMMANDS
 from payment_sandbox.web.routes import route
-from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
 
 ROWS_SHOWN: Final = 50
 ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
@@ -289,7 +288,8 @@ def post_test_webhook(call: Call, project_id: str) -> Response:
 def post_unsent_view(call: Call, project_id: str) -> Response:
     """Deliver all webhooks that were not sent, as no address was set."""
     project = enter(call, project_id)
-    data = read(UNSENT_FORM, {"webhook_url": call.request.form.get("webhook_url", "").strip()})
+    address = call.request.form.get("webhook_url", "").strip()
+    data = COMMANDS["deliver_unsent"].read({"webhook_url": address})
     delivered = deliver_unsent(project, data["webhook_url"])
     notice = Notice(f"Sent {len(delivered)} webhook{'' if len(delivered) == 1 else 's'}.")
     return redirect(with_notice(project, url(project, "requests/", show=WEBHOOKS), notice))
@@ -304,8 +304,8 @@ def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Respo
     standard_address, body = _default_request(project, delivery)
     unchanged = {"url": standard_address, "body": body, "after": ""}
     given = {name: call.request.form.get(name, "") for name in unchanged}
-    data = read(
-        RESEND_FORM, {name: each for name, each in given.items() if each.strip() not in ("", unchanged[name])}
+    data = COMMANDS["redeliver"].read(
+        {name: each for name, each in given.items() if each.strip() not in ("", unchanged[name])}
     )
     redeliver(project, delivery_id, **data)
     if "after" not in data:
@@ -319,7 +319,3 @@ def _default_request(project: Project, delivery: Delivery) -> tuple[str, str]:
     return project.masking.mask_text(standard_url(project.settings, delivery)), standard_body(
         project, delivery
     )
-
-
-RESEND_FORM: Final = ResendForm()
-UNSENT_FORM: Final = UnsentForm()

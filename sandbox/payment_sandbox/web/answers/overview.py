@@ -198,6 +198,11 @@ def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDet
     }
 
 
+def finding_records(findings: Iterable[Finding]) -> list[Any]:
+    """Serialize findings."""
+    return [each._asdict() for each in findings]
+
+
 def group_record(group: FindingGroup) -> records.MistakeGroup:
     """Serialize the findings with the same rule and advice."""
     return {

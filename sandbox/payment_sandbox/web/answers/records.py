@@ -563,6 +563,7 @@ class OpenApi(TypedDict):
     paths: Json
     components: Json
     servers: list[Json]
+    tags: list[Json]
 
 
 class StateVersion(TypedDict):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.history import TimelineEntry, history
@@ -29,78 +29,101 @@ from payment_sandbox.web.answers.control import (
 )
 from payment_sandbox.web.answers.page_urls import is_same_path
 
-PAGE_PARAMETERS: Final = ("limit", "before", "summary")
-"""The pagination parameters; without them, the response is the entire journal, including its other lists."""
 NOT_IN_LIST: Final = "is not in this list; the item may have been dropped"
 NOT_IN_JOURNAL: Final = "is not in the journal; the request may have been dropped"
 
 Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
 
 
-def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Webhook]:
+class Page(NamedTuple):
+    """The newest items, or the newest before the id ``before``; at most ``limit``."""
+
+    limit: int | None = None
+    before: str | None = None
+
+
+class RequestFilter(NamedTuple):
+    """Conditions for requests, which must all hold; None means any."""
+
+    method: str | None = None
+    path: str | None = None
+    status: int | None = None
+    order_id: str | None = None
+
+    def matches(self, entry: JournalEntry) -> bool:
+        """Whether a request meets all conditions."""
+        return (
+            (self.method is None or self.method.upper() == entry.method)
+            and (self.path is None or is_same_path(entry.path, self.path))
+            and self.status in (None, entry.status)
+            and self.order_id in (None, entry.order_id)
+        )
+
+
+WHOLE: Final = Page()
+ANY_REQUEST: Final = RequestFilter()
+
+
+def webhooks(
+    project: Project,
+    order_id: str | None = None,
+    state: str | None = None,
+    page: Page = WHOLE,
+    *,
+    is_summary: bool = False,
+) -> Iterator[records.Webhook]:
     """Return webhooks with their attempts, newest last.
 
     Raises:
         Invalid: no webhook has the id ``before``.
     """
-    order_id, state, store = query.get("order_id"), query.get("state"), project.epoch.store
-    serialize = delivery_summary if "summary" in query else delivery_record
+    store, serialize = project.epoch.store, delivery_summary if is_summary else delivery_record
     deliveries = store.deliveries() if order_id is None else store.deliveries_of(order_id)
     if state == DeliveryState.UNSENT:
         unsent = unsent_webhooks(project.epoch)
         deliveries = [each for each in unsent if order_id in (None, each.order_id)]
-    page = newest_page(deliveries, query, lambda each: state in (None, each.state, each.outcome))
-    return (serialize(delivery, project.masking) for delivery in page)
+    shown = newest_page(deliveries, page, lambda each: state in (None, each.state, each.outcome))
+    return (serialize(delivery, project.masking) for delivery in shown)
 
 
 def newest_page(
     items: Sequence[Record],
-    query: Mapping[str, str],
+    page: Page,
     matches: Callable[[Record], bool] = lambda item: True,
     dropped: str = NOT_IN_LIST,
 ) -> list[Record]:
-    """Return a page: the newest matching items, or those before the id ``before``; newest last.
+    """Return a page of the matching items, newest last.
 
     Raises:
         Invalid: no item has the id ``before``.
     """
-    newest_first, before, limit = reversed(items), query.get("before"), query.get("limit")
-    if before is not None and all(item.id != before for item in newest_first):  # skips the newer items
+    newest_first = reversed(items)
+    if page.before is not None and all(item.id != page.before for item in newest_first):  # skips newer items
         raise Invalid([Violation("before", dropped)])
-    return list(islice(filter(matches, newest_first), int(limit) if limit is not None else None))[::-1]
+    return list(islice(filter(matches, newest_first), page.limit))[::-1]
 
 
-def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.JournalEntry]:
+def journal(
+    project: Project,
+    wanted: RequestFilter = ANY_REQUEST,
+    page: Page = WHOLE,
+    *,
+    is_summary: bool = False,
+) -> Iterator[records.JournalEntry]:
     """Return requests with their responses, newest last.
 
     Raises:
         Invalid: no request has the id ``before``.
     """
-    known = project.epoch.journal.of(JournalEntry)
-    page = newest_page(known, query, _entry_filter(query), NOT_IN_JOURNAL)
-    if "summary" in query:
-        return map(journal_summary, page)
-    return (request_record(project, entry) for entry in page)
+    shown = newest_page(project.epoch.journal.of(JournalEntry), page, wanted.matches, NOT_IN_JOURNAL)
+    if is_summary:
+        return map(journal_summary, shown)
+    return (request_record(project, entry) for entry in shown)
 
 
 def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
     """Serialize a request and its response, with the scenario's decision for the created attempt."""
     return journal_record(entry, project.epoch.journal.explanation(entry.transaction_id))
-
-
-def _entry_filter(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
-    method, path = query.get("method", "").upper(), query.get("path")
-    status, order_id = query.get("status"), query.get("order_id")
-
-    def is_wanted(entry: JournalEntry) -> bool:
-        return (
-            method in ("", entry.method)
-            and (path is None or is_same_path(entry.path, path))
-            and status in (None, str(entry.status))
-            and order_id in (None, entry.order_id)
-        )
-
-    return is_wanted
 
 
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
@@ -179,7 +202,7 @@ def _other_calls_lines(other_calls: Sequence[str]) -> Iterator[str]:
 
 
 def _timeline_lines(project: Project, items: Sequence[TimelineEntry]) -> Iterator[str]:
-    entries = {entry["id"]: entry for entry in journal(project, {})}
+    entries = {entry["id"]: entry for entry in journal(project)}
     urls = {webhook.id: webhook.url for webhook in project.epoch.store.deliveries()}
     answers = {item.cause: item for item in items if item.kind == "webhook-response"}
     for item in items:

@@ -10,8 +10,10 @@ optional. The first parameter is the project, or the ``Call`` if a command needs
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import (
@@ -33,6 +35,7 @@ from payment_sandbox.forms import Choice, DateTime, Flag, Form, PeriodText, Text
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.kernel.descriptions import Key
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.web.answers.order_tables import ORDER
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer, streamed_answer
 from payment_sandbox.web.bodies import json_body
@@ -47,7 +50,12 @@ FIELDS: Final = {str: Text, int: Whole, float: Number, bool: Flag, datetime: Dat
 WORDS: Final = {"true": True, "1": True, "false": False, "0": False}
 NUMBER: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")
 
+Document = Any  # a whole body, which the operation reads
 Period = Annotated[str, PeriodText]
+OfStatus = Annotated[str, partial(Choice, tuple(status.value for status in OrderStatus))]
+Limit = Annotated[int, partial(Whole, low=1, high=99_999), "Return at most this many of the newest items."]
+Before = Annotated[str, "Only items before this id; for the next page."]
+Summary = Annotated[bool, "Omit headers and bodies."]
 Record = TypeVar("Record")
 Run = TypeVar("Run", bound=Callable[..., Any])
 
@@ -55,7 +63,7 @@ Run = TypeVar("Run", bound=Callable[..., Any])
 class Listed(NamedTuple, Generic[Record]):
     """A list in a response, with the number of older items dropped to make room."""
 
-    items: Iterable[Record]
+    items: Iterable[object]  # each is serialized as a ``Record``
     dropped: int = 0
 
 
@@ -64,6 +72,10 @@ class Body(NamedTuple):
 
     form: type[Form]
     read: Callable[[Call], Any] = json_body
+
+
+class HttpOnly(NamedTuple):
+    """Marks a parameter that the clients do not have, because it changes the form of the response."""
 
 
 class CommandParameter(NamedTuple):
@@ -76,6 +88,7 @@ class CommandParameter(NamedTuple):
     notes: tuple[Any, ...]
     is_required: bool
     is_in_path: bool
+    is_keyword: bool
 
     def field(self) -> Any:
         """Return the strict field that reads the parameter."""
@@ -94,7 +107,7 @@ class ControlCommand(NamedTuple):
     """A declared command."""
 
     name: str
-    subject: str
+    module: str
     method: str
     path: str
     run: Callable[..., Any]
@@ -103,11 +116,17 @@ class ControlCommand(NamedTuple):
     form: Form | None  # reads the body or the query
     unwraps: str | None  # the key of the response that the clients return
     is_stream: bool
+    names: Mapping[str, str]  # in Python, of the parameters with other names in requests
 
     @property
     def about(self) -> str:
         """The description."""
         return self.run.__doc__ or ""
+
+    @property
+    def shown(self) -> list[CommandParameter]:
+        """The parameters that the clients have."""
+        return [each for each in self.parameters if HttpOnly() not in each.notes]
 
     @property
     def document(self) -> Body | None:
@@ -127,8 +146,7 @@ class ControlCommand(NamedTuple):
 
     def by_name(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return values by the names of the parameters in Python."""
-        names = {each.key: each.name for each in self.parameters}
-        return {names[key]: value for key, value in values.items()}
+        return {self.names.get(key, key): value for key, value in values.items()}
 
 
 COMMANDS: Final[dict[str, ControlCommand]] = {}
@@ -140,10 +158,12 @@ class QueryForm(Form):
     @repairs
     def parse_text(self, data: Any, **options: Any) -> Any:
         """Parse numbers and flags; the fields refuse what is neither."""
+        if not isinstance(data, Mapping):
+            return data
         return {name: self._parse(name, text) for name, text in data.items()}
 
-    def _parse(self, name: str, text: str) -> Any:
-        field = self.load_fields.get(name)
+    def _parse(self, name: str, text: Any) -> object:
+        field = self.load_fields.get(name) if isinstance(text, str) else None
         if isinstance(field, Flag):
             return WORDS.get(text, text)
         if isinstance(field, Whole | Number) and NUMBER.fullmatch(text):
@@ -160,6 +180,7 @@ def command(
     acts: bool = False,
     errors: tuple[int, ...] = (),
     unwraps: str | None = None,
+    lists: str | None = None,
     **facts: Any,
 ) -> Callable[[Run], Run]:
     """Declare a command.
@@ -167,7 +188,8 @@ def command(
     ``check`` refuses inconsistent parameters. ``acts`` marks an action of a payer or another actor: due
     events run first, a repeated request gets its first response, and webhooks wait for the response.
     ``errors`` are the statuses of refusals that do not follow from the parameters. Clients return the value
-    under ``unwraps`` instead of the whole response. ``facts`` are those of a route.
+    under ``unwraps`` instead of the whole response. ``lists`` is the name of a list in OpenAPI.
+    ``facts`` are those of a route.
     """
 
     def declare(run: Run) -> Run:
@@ -177,7 +199,7 @@ def command(
         form = _form(run, parameters, QueryForm if method == READ else Form, check)
         made = ControlCommand(
             run.__name__,
-            run.__module__.rpartition(".")[2].removesuffix("_control"),
+            run.__module__,
             method,
             f"{blueprint.url_prefix}{path}",
             run,
@@ -186,9 +208,14 @@ def command(
             form,
             unwraps or ("items" if get_origin(answers) is Listed else None),
             facts.get("streams", False),
+            {each.key: each.name for each in parameters if each.key != each.name},
         )
         COMMANDS[made.name] = made
-        stated = {**_facts(made, errors), "needs_body": check is not None or made.needs_values, **facts}
+        stated = {
+            **_facts(made, errors, lists),
+            "needs_body": check is not None or made.needs_values,
+            **facts,
+        }
         route(blueprint, method, path, **stated)(_view(made, stated, acts=acts))
         return run
 
@@ -202,9 +229,15 @@ def _parameters(run: Callable[..., Any], hints: Mapping[str, Any], path: str) ->
         about = next((note for note in notes if isinstance(note, str)), "")
         key = next((note.name for note in notes if isinstance(note, Key)), parameter.name)
         others = tuple(note for note in notes if not isinstance(note, str | Key))
-        is_required = parameter.default is Parameter.empty
         yield CommandParameter(
-            parameter.name, key, kind, about, others, is_required, parameter.name in in_path
+            parameter.name,
+            key,
+            kind,
+            about,
+            others,
+            is_required=parameter.default is Parameter.empty,
+            is_in_path=parameter.name in in_path,
+            is_keyword=parameter.kind is Parameter.KEYWORD_ONLY,
         )
 
 
@@ -220,6 +253,12 @@ def split_hint(hint: Any) -> tuple[Any, list[Any]]:
     return hint, []
 
 
+def tag_of(made: ControlCommand) -> tuple[str, str]:
+    """Return the tag of a command in OpenAPI, its subject, and the description of the subject."""
+    subject = made.module.rpartition(".")[2].removesuffix("_control")
+    return f"control API: {subject}", sys.modules[made.module].__doc__ or ""
+
+
 def _title(name: str) -> str:
     return name.title().replace("_", "")
 
@@ -230,24 +269,26 @@ def _form(
     base: type[Form],
     check: Callable[..., Any] | None,
 ) -> Form | None:
-    documents = [note.form for each in parameters for note in each.notes if isinstance(note, Body)]
-    fields = {each.key: each.field() for each in parameters if not each.is_in_path and not documents}
+    if any(isinstance(note, Body) for each in parameters for note in each.notes):
+        return None
+    fields = {each.key: each.field() for each in parameters if not each.is_in_path}
     if not fields:
-        return documents[0]() if documents else None
+        return None
     own = {"__doc__": run.__doc__, **fields, **({"check": check} if check is not None else {})}
     form: Form = type(f"{_title(run.__name__)}Form", (base,), own)()
     return form
 
 
-def _facts(made: ControlCommand, errors: tuple[int, ...]) -> dict[str, Any]:
+def _facts(made: ControlCommand, errors: tuple[int, ...], lists: str | None) -> dict[str, Any]:
     """Return the facts that follow from the signature."""
     answers = made.answers
     if get_origin(answers) is Listed:
-        answers = RecordList(get_args(answers)[0], _title(made.name))
-    facts: dict[str, Any] = {"answers": ORDER.shape if answers is Order else answers}
+        answers = RecordList(get_args(answers)[0], lists or _title(made.name))
+    facts: dict[str, Any] = {"answers": ORDER.shape if answers is Order else answers, "tag": tag_of(made)}
     statuses = {401, *errors, *([404] if any(each.is_in_path for each in made.parameters) else [])}
-    if made.form is not None:
-        facts["query" if made.method == READ else "reads"] = type(made.form)
+    if made.document is not None or made.form is not None:
+        form = made.document.form if made.document is not None else type(made.form)
+        facts["query" if made.method == READ else "reads"] = form
         statuses |= {400} if made.method == READ else set(BODY_ERRORS)
     return {**facts, "errors": tuple(sorted(statuses))}
 

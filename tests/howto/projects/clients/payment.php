@@ -29,7 +29,7 @@ echo 'created ', $order->getStatus(), ' ', $order->getTransactions()[0]->getPaym
 $paid = $control->controlPostAct($order->getId(), new ActRequest(['actor' => 'customer', 'action' => 'pay']));
 echo 'paid ', $paid->getStatus(), ', capturable: ', json_encode($paid->getTransactions()[0]->getIsCapturable()), "\n";
 
-$advance = $control->controlPostAdvance(new AdvanceRequest(['by' => 'P7D']));
+$advance = $control->controlAdvance(new AdvanceRequest(['by' => 'P7D']));
 echo 'a week later: ', $advance->getEvents()[0]->getKind(), "\n";
 
 $refund = $merchant->apiPostRefund($order->getId(), null, new RefundRequest(['amount' => 500]));

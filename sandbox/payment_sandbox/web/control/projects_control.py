@@ -1,14 +1,13 @@
-"""Routes for the projects of a server, and for their clocks."""
+"""Projects: their settings, snapshots and resets, and the servers that hold them."""
 
 import json
 import logging
 from collections.abc import Iterator
+from functools import partial
 from hmac import compare_digest
-from typing import Any, Final
+from typing import Annotated, Any, Final, cast
 
-from flask import Response
-
-from payment_sandbox.forms import read
+from payment_sandbox.forms import Form
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
@@ -17,25 +16,24 @@ from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import listed_record, project_record, server_record
-from payment_sandbox.web.answers.responses import json_answer, list_answer
+from payment_sandbox.web.answers.overview import finding_records
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS, admit_snapshot, control, read_query
-from payment_sandbox.web.control.control_forms import PruneForm, StateForm
+from payment_sandbox.web.control.control_face import admit_snapshot, control, read_query
+from payment_sandbox.web.control.declaring import Body, Document, Listed, Period, command
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
-from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
+from payment_sandbox.web.routes import FactsBlueprint
 from payment_sandbox.web.site import OK
-from payment_sandbox.web.snapshot_bodies import restore_body, snapshot_answer
+from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer, snapshot_text
 
-TOKEN_ERRORS: Final = (401, 429)
 TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
 
 log = logging.getLogger(__name__)
 
-projects = FactsBlueprint("projects", __name__, url_prefix="/control")
+server_wide = FactsBlueprint("projects", __name__, url_prefix="/control")
 
 
 def require_control_token(call: Call) -> None:
@@ -58,7 +56,7 @@ def require_control_token(call: Call) -> None:
 
 
 PROJECTS_FACE: Final = Face(
-    projects,
+    server_wide,
     (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(read_query)),
     answer_for,
 )
@@ -88,38 +86,35 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
         )
 
 
-@route(
-    projects,
+class StateForm(Form):
+    """A snapshot, as returned by ``GET /control/state/``."""
+
+
+@command(
+    server_wide,
     "POST",
     "/projects/",
-    reads=NewProjectForm,
-    answers=records.ProjectWithKey,
     status=201,
     needs_body=False,
-    errors=(*BODY_ERRORS, 429),
+    errors=(429,),
     example={"mode": "live", "seed": 7},
     slow=True,
 )
-def post_project(call: Call) -> Response:
+def new_project(
+    call: Call, settings: Annotated[Document, Body(NewProjectForm, partial(json_body, empty_is={}))]
+) -> records.ProjectWithKey:
     """Create a project; only this response contains its API key (CTL-06)."""
     refuse_beyond_quota(call)
     all_projects: Registry = call.site.registry
-    settings: Any = json_body(call, empty_is={})
     refuse_known_keys(all_projects, settings)
     project, api_key = all_projects.create(settings)
-    return json_answer({"api_key": api_key, **project_record(project)}, 201)
+    return {"api_key": api_key, **project_record(project)}
 
 
-@route(
-    projects,
-    "GET",
-    "/projects/",
-    answers=declare_list(records.ListedProject, "Projects"),
-    errors=TOKEN_ERRORS,
-)
-def get_projects(call: Call) -> Response:
+@command(server_wide, "GET", "/projects/", errors=(429,))
+def projects(call: Call) -> Listed[records.ListedProject]:
     """List the projects, without their API keys."""
-    return list_answer(map(listed_record, call.site.registry.listed()))
+    return Listed(map(listed_record, call.site.registry.listed()))
 
 
 def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
@@ -134,113 +129,86 @@ def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
             yield project, findings
 
 
-@route(
-    projects,
-    "GET",
-    "/projects/review/",
-    answers=declare_list(records.ProjectFindings, "AllFindings"),
-    errors=TOKEN_ERRORS,
-    slow=True,
-)
-def get_reviews(call: Call) -> Response:
+@command(server_wide, "GET", "/projects/review/", errors=(429,), slow=True)
+def all_findings(call: Call) -> Listed[records.ProjectFindings]:
     """List the mistakes in all projects; projects without findings are omitted."""
-    reviews = _reviews(call.site.registry)
-    return list_answer(
+    return Listed(
         {
             "project_id": each.project_id,
             "name": each.settings.name,
-            "findings": [finding._asdict() for finding in findings],
+            "findings": finding_records(findings),
         }
-        for each, findings in reviews
+        for each, findings in _reviews(call.site.registry)
         if findings
     )
 
 
-@route(
-    projects,
+@command(
+    server_wide,
     "POST",
     "/projects/prune/",
-    reads=PruneForm,
-    answers=records.DeletedProjects,
-    errors=(*BODY_ERRORS, 429),
+    errors=(429,),
+    unwraps="deleted",
     example={"unused_for": "P7D"},
     slow=True,
 )
-def post_prune(call: Call) -> Response:
+def prune_projects(
+    call: Call, unused_for: Annotated[Period, "Projects idle for this long in real time, such as P7D."]
+) -> records.DeletedProjects:
     """Delete the projects idle for a given time, except the default project."""
-    data = read(PruneForm(), json_body(call))
-    return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
+    return {"deleted": call.site.registry.prune(real_seconds(unused_for))}
 
 
-@route(
-    projects,
-    "GET",
-    "/servers/",
-    answers=declare_list(records.Server, "Servers"),
-    errors=TOKEN_ERRORS,
-    slow=True,
-)
-def get_servers(call: Call) -> Response:
+@command(server_wide, "GET", "/servers/", errors=(429,), slow=True)
+def servers(call: Call) -> Listed[records.Server]:
     """List the servers of the cluster; a single server lists itself."""
     shared = call.site.server_context.shared
     if shared is not None:
-        return list_answer([server_record(each) for each in shared.servers()])
-    own = {"url": call.site.public_url, "version": __version__, "status": OK}
-    return list_answer([{**own, "projects": len(call.site.registry.loaded_projects())}])
+        return Listed([server_record(each) for each in shared.servers()])
+    own: records.Server = {
+        "url": call.site.public_url,
+        "version": __version__,
+        "status": OK,
+        "projects": len(call.site.registry.loaded_projects()),
+    }
+    return Listed([own])
 
 
-@route(control, "GET", "/project/", answers=records.Project)
-def get_project(call: Call) -> Response:
+@command(control, "GET", "/project/")
+def project(project: Project) -> records.Project:
     """Get the project."""
-    return json_answer(project_record(call.project))
+    return project_record(project)
 
 
-@route(
-    control,
-    "PATCH",
-    "/project/",
-    reads=SettingsForm,
-    answers=records.Project,
-    errors=BODY_ERRORS,
-    example={"mode": "live"},
-)
-def patch_project(call: Call) -> Response:
+@command(control, "PATCH", "/project/", example={"mode": "live"})
+def patch_project(project: Project, settings: Annotated[Document, Body(SettingsForm)]) -> records.Project:
     """Change some settings (CTL-01, CTL-07)."""
-    call.project.change_settings(json_body(call))
-    return json_answer(project_record(call.project))
+    project.change_settings(settings)
+    return project_record(project)
 
 
-@route(control, "DELETE", "/project/", answers=records.DeletedProject)
-def delete_project(call: Call) -> Response:
+@command(control, "DELETE", "/project/", unwraps="deleted")
+def delete_project(call: Call) -> records.DeletedProject:
     """Delete the project; its API key stops working."""
     call.site.registry.delete(call.project)
-    return json_answer({"deleted": call.project.project_id})
+    return {"deleted": call.project.project_id}
 
 
-@route(control, "POST", "/reset/", answers=records.Project, errors=(400, 401), slow=True)
-def post_reset(call: Call) -> Response:
+@command(control, "POST", "/reset/", errors=(400,), slow=True)
+def reset(call: Call) -> records.Project:
     """Reset the project to its initial state (CTL-09)."""
     call.site.registry.reset(call.project)
-    return json_answer(project_record(call.project))
+    return project_record(call.project)
 
 
-@route(control, "GET", "/state/", answers=records.Snapshot, errors=(401, 413), slow=True)
-def get_state(call: Call) -> Response:
+@command(control, "GET", "/state/", errors=(413,), slow=True)
+def snapshot(project: Project) -> records.Snapshot:
     """Take a snapshot of the whole project (CTL-10)."""
-    return snapshot_answer(call.project)
+    return cast(records.Snapshot, snapshot_answer(project))
 
 
-@route(
-    control,
-    "PUT",
-    "/state/",
-    reads=StateForm,
-    answers=records.Project,
-    errors=(*BODY_ERRORS, 409),
-    slow=True,
-    admit=admit_snapshot,
-)
-def put_state(call: Call) -> Response:
+@command(control, "PUT", "/state/", errors=(409,), slow=True, admit=admit_snapshot)
+def restore(project: Project, state: Annotated[Document, Body(StateForm, snapshot_text)]) -> records.Project:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
-    restore_body(call)
-    return json_answer(project_record(call.project))
+    restore_text(project, state)
+    return project_record(project)

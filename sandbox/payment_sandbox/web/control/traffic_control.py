@@ -1,0 +1,126 @@
+"""Webhooks, the requests of the shop, and the fidelity rules."""
+
+from functools import partial
+from typing import Annotated, Final, cast
+
+from marshmallow import validate
+
+from payment_sandbox.fidelity.ledger import assumptions, rules
+from payment_sandbox.forms import Choice, Text, WebUrl, Whole
+from payment_sandbox.operations import redelivery
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.webhooks import LOST, DeliveryState
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.answers import records, timeline_report
+from payment_sandbox.web.answers.control import delivery_record
+from payment_sandbox.web.answers.timeline_report import Page
+from payment_sandbox.web.control.control_face import control
+from payment_sandbox.web.control.declaring import Before, HttpOnly, Limit, Listed, Period, Summary, command
+
+BODY_LENGTH_MAX: Final = 16_384
+STATES: Final = (*(state.value for state in DeliveryState), LOST)
+
+
+@command(control, "GET", "/webhooks/", slow=True)
+def webhooks(
+    project: Project,
+    order_id: Annotated[str, "Only webhooks of this order."] | None = None,
+    state: Annotated[
+        str,
+        partial(Choice, STATES),
+        "Only webhooks in this state; lost ones also count as delivered; only this lists unsent ones.",
+    ]
+    | None = None,
+    *,
+    limit: Limit | None = None,
+    before: Before | None = None,
+    summary: Summary = False,
+) -> Listed[records.Webhook]:
+    """List webhooks with their delivery attempts (CTL-21)."""
+    shown = timeline_report.webhooks(project, order_id, state, Page(limit, before), is_summary=summary)
+    return Listed(shown, project.epoch.store.deliveries_dropped)
+
+
+@command(control, "GET", "/webhooks/<delivery_id>/")
+def webhook(project: Project, delivery_id: str) -> records.Webhook:
+    """Get one webhook with its delivery attempts."""
+    return delivery_record(redelivery.find_delivery(project, delivery_id), project.masking)
+
+
+@command(control, "POST", "/webhooks/<delivery_id>/redeliver/", example={"after": "PT10M"}, waits=True)
+def redeliver(
+    project: Project,
+    delivery_id: str,
+    *,
+    url: Annotated[str, WebUrl, "Another address; the state of the webhook stays."] | None = None,
+    body: Annotated[
+        str,
+        partial(
+            Text, validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters")
+        ),
+        "Another body; the state of the webhook stays.",
+    ]
+    | None = None,
+    after: Annotated[Period, "Resend after this period of sandbox time, such as PT10M."] | None = None,
+) -> records.Webhook:
+    """Redeliver a webhook, now or later, unchanged or with another address or body (CTL-22)."""
+    delivery = redelivery.redeliver(project, delivery_id, url=url, body=body, after=after)
+    return delivery_record(delivery, project.masking)
+
+
+@command(
+    control,
+    "POST",
+    "/webhooks/deliver/",
+    lists="Webhooks",
+    example={"webhook_url": "https://shop.example/webhook"},
+    waits=True,
+)
+def deliver_unsent(
+    project: Project, webhook_url: Annotated[str, WebUrl, "The address of the shop."]
+) -> Listed[records.Webhook]:
+    """Deliver all webhooks that were not sent because no address was set."""
+    sent = redelivery.deliver_unsent(project, webhook_url)
+    return Listed(delivery_record(each, project.masking) for each in sent)
+
+
+@command(control, "GET", "/journal/", unwraps="items", slow=True)
+def journal(
+    project: Project,
+    *,
+    method: Annotated[str, "Only requests with this HTTP method."] | None = None,
+    path: Annotated[str, "Only requests to this path; a trailing slash makes no difference."] | None = None,
+    status: Annotated[
+        int, partial(Whole, low=0, high=999_999_999), "Only requests answered with this status."
+    ]
+    | None = None,
+    order_id: Annotated[str, "Only requests about this order."] | None = None,
+    limit: Limit | None = None,
+    before: Before | None = None,
+    summary: Summary | None = None,
+    count: Annotated[bool, HttpOnly(), "Return only the number of requests."] = False,
+) -> records.Journal:
+    """List the requests to the merchant API (CTL-25)."""
+    wanted = timeline_report.RequestFilter(method, path, status, order_id)
+    items = timeline_report.journal(project, wanted, Page(limit, before), is_summary=bool(summary))
+    if count:
+        return {"count": sum(1 for _ in items)}
+    is_page = any(each is not None for each in (limit, before, summary))
+    others = {} if is_page else timeline_report.other_lists(project, order_id)
+    shown = {"items": items, "dropped": project.epoch.journal.dropped_count, **others}
+    return cast(records.Journal, shown)
+
+
+@command(control, "GET", "/journal/<entry_id>/")
+def journal_entry(project: Project, entry_id: str) -> records.JournalEntry:
+    """Get one request to the merchant API with its response."""
+    entry = project.epoch.journal.find(entry_id)
+    if entry is None:
+        raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
+    return timeline_report.request_record(project, entry)
+
+
+@command(control, "GET", "/fidelity/", slow=True)
+def fidelity(project: Project) -> records.Fidelity:
+    """List every rule with the tests that prove it, and every assumption (SET-70)."""
+    return {"items": rules(), "dropped": 0, "assumptions": assumptions()}
