@@ -44,9 +44,7 @@ JOURNAL_BODY_BYTES: Final = 16_384
 HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
-MASKING_MARGIN: Final = (
-    600  # characters stored beyond a limit, so that masking recognizes a secret at the limit
-)
+MASKING_MARGIN: Final = 600  # characters stored beyond a limit, so that a secret there is recognized
 TEXT_END: Final = "\0"  # no secret includes it
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
@@ -508,11 +506,6 @@ class Journal:
         self._read()
         return self._records.dropped_count
 
-    @property
-    def failures(self) -> list[Failure]:
-        """The failed commands, oldest first."""
-        return self.of(Failure)
-
     def explanation(self, transaction_id: str | None) -> Decision | None:
         """Explain the scenario's decision for an attempt; None if no decision is known."""
         self._read()
@@ -574,10 +567,6 @@ class Journal:
     def actions(self, orders: frozenset[str | None] | None = None) -> list[PerformedAction]:
         """Return all actions, or those on some orders, oldest first."""
         return self.of(PerformedAction, orders)
-
-    def choices(self) -> list[ConfigurationChange]:
-        """Return the changes to the settings and the scenario, oldest first."""
-        return self.of(ConfigurationChange)
 
     def returns(self, orders: Iterable[str] | None = None) -> list[PerformedAction]:
         """Return customers' visits to the return URL."""

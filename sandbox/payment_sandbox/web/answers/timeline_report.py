@@ -13,6 +13,7 @@ from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import (
     RETURN,
+    Failure,
     JournalEntry,
     PerformedAction,
     ReachedStatus,
@@ -136,7 +137,7 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the failed events, oldest first."""
     return [
         to_plain_data(failure)
-        for failure in list(project.epoch.journal.failures)
+        for failure in project.epoch.journal.of(Failure)
         if order_id in (None, failure.order_id)
     ]
 
