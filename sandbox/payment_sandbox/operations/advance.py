@@ -142,7 +142,7 @@ def stop_advance(project: Project) -> bool:
     if not epoch.is_advancing:
         return False
     if epoch.store.is_clock_held:
-        project.storage.stop_advance(project)
+        epoch.store.stop_advance()
         return True
     epoch.is_stopping = True
     epoch.outbox.wake()
@@ -277,7 +277,7 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
     try:
         epoch.is_stopping = False  # before a call can see the held clock and request a stop
         epoch.is_moment_cut = False
-        if not project.hold_clock():
+        if not epoch.store.hold_clock():
             raise ClockBusy(ADVANCE_RUNNING)
         clean_up_agenda(project, epoch)
         with project.blocking_edits(epoch):
@@ -301,7 +301,7 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
     if epoch.advance_log is None:  # another advance holds the clock
         return
     try:
-        project.release_clock(epoch)
+        epoch.store.release_clock()
         end = held.until or epoch.timeline.now
         with suppress(ProjectReset), project.edit(epoch, end, is_due=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
@@ -319,7 +319,7 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
-            _refuse_lost_clock(epoch, is_advance=until is not None)
+            epoch.store.check_clock(is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
                 if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
@@ -334,23 +334,6 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
         with suppress(ProjectReset):
             _record_failed_command(project, epoch, due, error)
     return orders if due is not None else None
-
-
-def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
-    """Refuse a step if this server has lost the clock because another server advances it.
-
-    Raises:
-        NotStored: the advance has lost the clock, and ends.
-        ProjectReset: the step is a due event of a running clock, which the other server runs.
-    """
-    if is_advance and not epoch.store.holds_clock():
-        raise NotStored(
-            "the clock",
-            "this server was suspended, and another server has taken over the clock",
-            is_full=False,
-        )
-    if not is_advance and epoch.store.is_clock_held:
-        raise ProjectReset("another server advances the clock")
 
 
 def _orders_to_notify(edit: Edit) -> Orders:

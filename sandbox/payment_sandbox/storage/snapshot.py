@@ -385,7 +385,7 @@ def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _requeue_failed(project: Project) -> Snapshot:
-    """Return the project's state with failed commands requeued, because another server may run them."""
+    """Return the project's state with failed commands requeued, because they may succeed elsewhere."""
     unsent = map(
         _unsent_webhook, project.epoch.unsent_webhooks()
     )  # a webhook sent meanwhile is in both lists
