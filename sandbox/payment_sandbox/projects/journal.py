@@ -25,7 +25,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.events import Entry, Events
+from payment_sandbox.projects.events import TEXT_END, Entry, Events
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import Decision, ScenarioDecision, TransactionDecision
 from payment_sandbox.scenarios.near_misses import explain
@@ -45,7 +45,6 @@ HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
 MASKING_MARGIN: Final = 600  # characters stored beyond a limit, so that a secret there is recognized
-TEXT_END: Final = "\0"  # no secret includes it
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
 ERROR_STATUS_MIN: Final = 400
