@@ -110,9 +110,7 @@ def _take_new_events(events: Events, replica: Replica) -> list[tuple[str, str]]:
             new_events.append(events.outbound.popleft())
     if not replica.is_watched:
         return []
-    return [
-        (kind, json.dumps(events.masking.mask_record(shorten(entry.summary())))) for kind, entry in new_events
-    ]
+    return [(kind, json.dumps(shorten(entry.summary()))) for kind, entry in new_events]
 
 
 class PlannedSync(NamedTuple):

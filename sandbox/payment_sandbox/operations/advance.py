@@ -156,7 +156,9 @@ def run_due(project: Project) -> None:
     """
     epoch = project.epoch
     steps = 0
-    while steps < EVENTS_MAX and not epoch.is_advancing and _run_next(project, epoch, None) is not None:
+    while steps < EVENTS_MAX and not (epoch.is_advancing or epoch.awaits_advance):
+        if _run_next(project, epoch, None) is None:
+            break
         steps += 1
     if steps:
         project.publish("due", steps=steps)
@@ -196,8 +198,9 @@ class _AdvanceRun:
         return self._epoch.is_stopping or is_enough
 
     def _is_inside_moment(self) -> bool:
-        """Whether more events are due at this moment, which would run after the advance, unreported."""
-        return next_due(self._epoch, self._epoch.timeline.now) is not None
+        """Whether more events of this moment would run right after the advance, unreported."""
+        epoch = self._epoch
+        return epoch.state.clock.running and next_due(epoch, epoch.timeline.now) is not None
 
     def is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached before all due events have run."""
@@ -209,6 +212,8 @@ class _AdvanceRun:
         is_reset = self._epoch is not self._project.epoch
         result.stopped = not is_settled or is_reset or self.is_over_limit(until)
         result.by_hand = result.stopped and self._epoch.is_stopping
+        rest = next_due(self._epoch, self._epoch.timeline.now)
+        self._epoch.is_moment_cut = result.stopped and rest is not None
 
     def next_time(self) -> datetime:
         """Return the time of the next event, or now if there is none."""
@@ -271,6 +276,7 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
     held = _HeldClock(epoch)
     try:
         epoch.is_stopping = False  # before a call can see the held clock and request a stop
+        epoch.is_moment_cut = False
         if not epoch.store.hold_clock():
             raise ClockBusy(ADVANCE_RUNNING)
         clean_up_agenda(project, epoch)

@@ -451,6 +451,8 @@ class Project:
         head = epoch.timeline.head()
         if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the scheduler at its end
             return None
+        if epoch.awaits_advance:
+            return None
         if head.at <= epoch.now():
             return 0.0
         return epoch.state.clock.real_seconds_until(head.at)

@@ -469,7 +469,7 @@ def _mask(masking: Masking, document: Any, name: str = "") -> Any:
     """Mask secrets in a snapshot of any origin, as in the project's own records."""
     if name in UNMASKED_KEYS:
         return document
-    if name == "attempts":
+    if name in ("attempts", "decisions"):
         return masking.mask_record(document)
     if isinstance(document, dict):
         return {key: _mask(masking, value, key) for key, value in masking.masked_items(document)}
