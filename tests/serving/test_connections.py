@@ -1,10 +1,12 @@
 """The limit of connections, and clients that do not read."""
 
+import asyncio
 import resource
 import socket
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from http.client import HTTPResponse
 from time import perf_counter
 
@@ -13,6 +15,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.serving.connection import ConnectionPlaces
 from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.serving.server import Server
 from tests.support.commands import run_python
@@ -89,6 +92,25 @@ def test_a_new_connection_takes_the_place_of_the_longest_idle_one(monkeypatch: p
             f"{server.url}/control/project/", json={"name": "x"}, auth=(FIRST_API_KEY, ""), timeout=60
         )
         assert b"data:" in stream.recv(1 << 16) + stream.recv(1 << 16), "the stream goes on"
+
+
+def test_a_new_connection_waits_while_all_others_are_in_use() -> None:
+    """It is not closed itself to make room, although it has sent nothing yet."""
+
+    async def connect_three() -> list[str]:
+        places, closed = ConnectionPlaces(1), list[str]()
+        await places.add("first", partial(closed.append, "first"))
+        places.waiting.pop("first")  # it is in use
+        adding = asyncio.ensure_future(places.add("second", partial(closed.append, "second")))
+        await asyncio.sleep(0)
+        assert not adding.done()
+        places.remove("first")
+        await adding
+        await places.add("third", partial(closed.append, "third"))
+        return closed
+
+    with asyncio.Runner() as runner:
+        assert runner.run(connect_three()) == ["second"]
 
 
 def send_slowly(client: socket.socket) -> None:

@@ -232,6 +232,19 @@ def test_a_client_that_closes_its_sending_side_gets_every_answer(
         assert answers.endswith(b"\r\n0\r\n\r\n")
 
 
+def test_the_end_of_a_response_in_pieces_to_an_old_client_is_that_of_its_connection(server: Server) -> None:
+    """HTTP/1.0 has no chunks, so the connection is closed even if the client would keep it."""
+    order = {"currency": "EUR", "amount": 1, "extra": {"note": "x" * 300_000}}
+    url, auth = f"{server.url}/v1/orders/", (FIRST_API_KEY, "")
+    assert requests.post(url, json=order, auth=auth, timeout=60).status_code == 201
+    with connect(server) as connection:
+        connection.sendall(head("GET /control/state/ HTTP/1.0", AUTH.strip(), b"Connection: keep-alive"))
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    headers, _, body = answer.partition(b"\r\n\r\n")
+    assert b"Content-Length" not in headers
+    assert order["extra"] in [each["sent"].get("extra") for each in json.loads(body)["orders"]]
+
+
 def test_the_refusal_of_a_malformed_request_has_the_version_of_the_server(server: Server) -> None:
     """A 400 or 431 to input that is not HTTP is an HTTP/1.1 response that closes the connection."""
     for request in (

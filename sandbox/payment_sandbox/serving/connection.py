@@ -56,8 +56,9 @@ class ConnectionPlaces:
         self._all.add(connection)
         self.wait(connection, close)
         while len(self._all) > self._total:
-            if self.waiting:
-                oldest, close = next(iter(self.waiting.items()))
+            oldest = next((other for other in self.waiting if other is not connection), None)
+            if oldest is not None:
+                close = self.waiting[oldest]
                 self.remove(oldest)
                 close()
             else:

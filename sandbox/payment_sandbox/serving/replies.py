@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from aiohttp import hdrs, web_request, web_response
+from aiohttp import HttpVersion10, hdrs, web_request, web_response
 from flask import Response
 from multidict import CIMultiDict
 
@@ -51,6 +51,8 @@ class Reply:
     ) -> web_response.StreamResponse:
         """Send a response in pieces; in HTTP/1.0, closing the connection ends one of unknown length."""
         stream = web_response.StreamResponse(status=response.status_code, headers=_encode_headers(response))
+        if self._http.version == HttpVersion10:
+            stream.force_close()  # aiohttp keeps a connection that the client wants to keep
         async with aclosing(pieces):
             async for piece in pieces:
                 async with timeout(self._send_seconds):
