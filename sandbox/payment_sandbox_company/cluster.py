@@ -33,7 +33,7 @@ from payment_sandbox.version import __version__
 from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import Head
-from payment_sandbox_company.shared_storage import SharedStorage, SharedStore, flush_all
+from payment_sandbox_company.shared_storage import SharedStore, flush_all
 
 FOLLOW_SECONDS: Final = 0.1
 FLUSH_SECONDS: Final = 0.02
@@ -121,9 +121,8 @@ class ClusterRegistry(Registry):
 
     def follow(self, project: Project, *, takes_over: bool = False) -> bool:
         """Refresh a project from the database; return False if it was deleted."""
-        storage = storage_of(project)
         try:
-            storage.take_over(project) if takes_over else storage.follow(project)
+            project.epoch.store.follow(takes_over=takes_over)
         except ProjectReset:
             self._forget(project)
             return False
@@ -138,7 +137,7 @@ class ClusterRegistry(Registry):
             self._forget(project)
             return None
         project.epoch.journal.invalidate()
-        if storage_of(project).is_current(project, head):
+        if store_of(project).is_current(head):
             return project
         return project if self.follow(project) else None
 
@@ -148,10 +147,10 @@ class ClusterRegistry(Registry):
         Raises:
             DamagedProject: the stored state cannot be read.
         """
-        storage = self.database.storage(identity, self.services.real)
-        project = Project(identity, Settings(), self.services, storage)
+        create_store = self.database.storage(identity.project_id)
+        project = Project(identity, Settings(), self.services, create_store)
         try:
-            storage.follow(project)
+            project.epoch.store.follow()
         except ProjectReset:
             return None
         with self._lock:
@@ -180,11 +179,11 @@ def reporting_damage() -> Iterator[None]:
         log_once(damaged.report)
 
 
-def storage_of(project: Project) -> SharedStorage:
-    """Return the shared storage of a project."""
-    storage = project.storage
-    assert isinstance(storage, SharedStorage), "in a cluster, all storage is shared"
-    return storage
+def store_of(project: Project) -> SharedStore:
+    """Return the shared store of a project."""
+    store = project.epoch.store
+    assert isinstance(store, SharedStore), "in a cluster, all stores are shared"
+    return store
 
 
 class JoinedDatabase:
@@ -326,14 +325,14 @@ class Cluster:
             self._relay_events(watched)
 
     def _refresh_project(self, project: Project, head: Head | None) -> None:
-        storage = storage_of(project)
-        if head is None or not storage.is_current(project, head):
+        store = store_of(project)
+        if head is None or not store.is_current(head):
             self.registry.follow(project)
             project.events.nudge()
-        storage.check_stop_request(project)
+        store.check_stop_request()
         if listener_of(project).is_awaited and not project.epoch.is_advancing:
             project.epoch.outbox.send_unsent()
-            if storage.needs_courier:
+            if store.needs_courier:
                 self.registry.follow(project, takes_over=True)
 
     def _relay_events(self, watched: Mapping[str, Project]) -> None:
@@ -363,7 +362,7 @@ class Cluster:
         claimed = [each for each in self.registry.loaded_projects() if is_claimed(each)]
         for project in claimed:
             with reporting_damage():
-                if storage_of(project).is_hold_stale:
+                if store_of(project).is_hold_stale:
                     self.registry.follow(project, takes_over=True)
         if claimed:
             self._database.renew([project.project_id for project in claimed])

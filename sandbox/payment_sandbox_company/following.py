@@ -114,7 +114,10 @@ def _apply_records(
         chosen=chosen,
     )
     assert isinstance(store, RowStore), "a shared store stores rows"
-    store.apply_remote(change, surplus)
+    sizes = store.measure(change)
+    if store.account is not None:
+        store.account.set_usage(store.usage_after(change, sizes, surplus))
+    store.apply(change, surplus, sizes)
     for due in change.dues:
         epoch.timeline.add(due)
     epoch.timeline.remove(change.finished_entries)

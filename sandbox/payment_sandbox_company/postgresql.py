@@ -7,6 +7,7 @@ pooler in transaction mode works. Statements that belong together are sent as on
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from threading import Event
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,7 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import CreateStore
 from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.codec import DamagedProject, NotStored, reading
 from payment_sandbox.storage.dialects import (
@@ -50,7 +52,7 @@ from payment_sandbox_company.replicas import (
     commit_name,
 )
 from payment_sandbox_company.schema import migrate
-from payment_sandbox_company.shared_storage import SharedStorage
+from payment_sandbox_company.shared_storage import SharedStore
 
 Result = TypeVar("Result")
 
@@ -322,9 +324,9 @@ class Database(ClusterTables):
             return SavedAnswer(id=request_id, at=self.real.wall_now(), **json.loads(answer))
         return None
 
-    def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
-        """Create the storage of a project, before its first read or write."""
-        return SharedStorage(self, identity, Replica(identity.project_id, self.server_id))
+    def storage(self, project_id: str) -> CreateStore:
+        """Return what creates the stores of a project, which share a replica."""
+        return partial(SharedStore, self, Replica(project_id, self.server_id))
 
     # The registry
 

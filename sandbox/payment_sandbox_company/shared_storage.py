@@ -13,18 +13,19 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from threading import Event, Lock
-from typing import Any, Final
+from typing import Final, NamedTuple
+from weakref import ref
 from zlib import crc32
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
-from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.events import Events, shorten
-from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
-from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow, ServerSync, Storage
+from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import journal_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
@@ -47,180 +48,6 @@ from payment_sandbox_company.replicas import (
 WRITE_DELAY_SECONDS: Final = 0.05
 ATTEMPT_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # with the connection to the receiver
 DELETED_MESSAGE: Final = "the project was deleted in the meantime"
-
-
-class SharedStorage(Storage):
-    """Creates a project's stores, one per epoch, which share a replica."""
-
-    def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
-        self.replica = replica
-        self._database = database
-        self._identity = identity
-
-    def store(self) -> "SharedStore":
-        """Create an empty store; its first commit deletes the records of an earlier epoch."""
-        return SharedStore(self._database, self._identity, self.replica)
-
-    @contextmanager
-    def transaction(self, project: Any) -> Iterator[None]:
-        """Lock the project's row, and refresh memory from it.
-
-        Raises:
-            ProjectReset: the project was deleted.
-            NotStored: the database does not answer in time.
-        """
-        replica = self.replica
-        if not replica.version:  # a new project, not added yet
-            yield
-            return
-        session = self._database.begin(replica.project_id, replica.version)
-        try:
-            if session.head is None:
-                raise ProjectReset(DELETED_MESSAGE)
-            self._check_failover()
-            catch_up(project, replica, session.head, session.changes)
-            replica.update_own_hold(session.head)
-            self.check_stop_request(project)
-            replica.session = session
-            yield
-        finally:
-            replica.session = None
-            session.end()
-            self._queue_webhooks(project)
-
-    def take_over(self, project: Any) -> None:
-        """Refresh memory from the database, and become the courier if there is none.
-
-        Raises:
-            ProjectReset: the project was deleted.
-            NotStored: the database does not answer in time.
-        """
-        with project.locked():
-            self._claim_orphan(project)
-
-    def follow(self, project: Project) -> None:
-        """Refresh memory from the database.
-
-        Raises:
-            ProjectReset: the project was deleted.
-            NotStored: the database does not answer in time.
-        """
-        with project.blocking_edits():
-            changes = self._database.changes(self.replica.project_id, max(self.replica.version, 0))
-            if changes is None:
-                raise ProjectReset(DELETED_MESSAGE)
-            self._check_failover()
-            catch_up(project, self.replica, changes.head, lambda since: self._read_changes(changes, since))
-            self._queue_webhooks(project)
-
-    @property
-    def needs_courier(self) -> bool:
-        """Whether webhooks are waiting and no server is the courier."""
-        return bool(self.replica.jobs) and self.replica.courier is None
-
-    def is_current(self, project: Project, head: Head) -> bool:
-        """Return whether memory has this version; update the claims from the head.
-
-        The claims stay unchanged during an edit, which has locked the row and has newer claims.
-        """
-        replica = self.replica
-        with project.try_blocking_edits() as is_free:
-            if is_free:
-                replica.update_claims(head)
-        is_same_generation = replica.generation == self._database.generation
-        return is_same_generation and (replica.version, replica.last) == (head.version, head.last)
-
-    def check_stop_request(self, project: Any) -> None:
-        """Stop the advance on this server if another server has requested a stop."""
-        replica = self.replica
-        if replica.own_hold is not None and replica.clock_holder == f"{replica.own_hold}{STOP_SUFFIX}":
-            replica.clock_holder = replica.own_hold
-            project.epoch.is_stopping |= not replica.releases_clock  # unless that advance has ended
-            project.epoch.outbox.wake()
-
-    def _check_failover(self) -> None:
-        """Invalidate memory if the database, perhaps a promoted standby, lacks the last commit."""
-        replica, generation = self.replica, self._database.generation
-        if replica.generation == generation:
-            return
-        if replica.version > 0 and not self._database.has_commit(
-            replica.project_id, replica.version, replica.last
-        ):
-            replica.version = LOST_VERSION
-        replica.generation = generation
-
-    def _claim_orphan(self, project: Project) -> None:
-        """Claim the webhooks if no server has a valid claim, and release a stale hold of the clock."""
-        replica, session = self.replica, self.replica.session
-        if session is None or project.epoch.advance_log is not None:
-            return
-        if replica.jobs and replica.courier is None:
-            replica.courier = self._database.server_id
-        if self.is_hold_stale:
-            replica.clock_holder, replica.own_hold, replica.releases_clock = None, None, False
-        session.claim(replica.courier, replica.clock_holder, project.real_seconds_until_due())
-
-    def answer(self, request_id: str) -> SavedAnswer | None:
-        """Return any server's answer to an executed request without a key."""
-        return self._database.answer(self.replica.project_id, request_id)
-
-    def watch(self, project: Any) -> None:
-        """Subscribe to events from other servers."""
-        self._database.watch([self.replica.project_id])
-        self.replica.is_watched = True
-
-    def _read_changes(self, read: Changes, since: int) -> Changes:
-        if since > 0:
-            return read
-        return self._database.changes(self.replica.project_id, 0) or read
-
-    @property
-    def awaits_courier(self) -> bool:
-        """Whether another server is sending the project's webhooks."""
-        return bool(self.replica.jobs) and self.replica.courier not in (None, self._database.server_id)
-
-    @property
-    def is_hold_stale(self) -> bool:
-        """Whether an advance on this server has ended, but its release of the clock is not stored."""
-        replica = self.replica
-        is_own = _server_of(replica.clock_holder) == replica.server_id
-        return is_own and (replica.releases_clock or replica.clock_holder != replica.own_hold)
-
-    def hold_clock(self, project: Any) -> bool:
-        """Claim the clock and the webhooks for an advance; return False if another server holds the clock."""
-        replica, me = self.replica, self._database.server_id
-        with project.locked():
-            if replica.session is None or (replica.clock_holder is not None and not self.is_hold_stale):
-                return False
-            replica.hold_count += 1
-            hold = f"{me}:{replica.hold_count}"
-            courier = me if replica.courier in (None, me) else replica.courier
-            replica.session.claim(courier, hold, None)
-            replica.clock_holder = replica.own_hold = hold
-            replica.courier, replica.releases_clock = courier, False
-        return True
-
-    def stop_advance(self, project: Any) -> None:
-        """Add a stop request to the claim on the clock, to be read by the server that holds the clock."""
-        replica = self.replica
-        with project.locked():
-            if replica.session is not None and replica.clock_holder is not None:
-                replica.session.claim(replica.courier, f"{replica.clock_holder}{STOP_SUFFIX}", None)
-
-    def release_clock(self) -> None:
-        """Release the clock with the next commit."""
-        self.replica.releases_clock = True
-
-    def _queue_webhooks(self, project: Project) -> None:
-        """Queue the webhooks in this server's outbox if it is the courier."""
-        replica = self.replica
-        if replica.courier != self._database.server_id:
-            replica.queued.clear()
-            return
-        for number, queued in list(replica.jobs.items()):
-            if number not in replica.queued:
-                replica.queued.add(number)
-                project.put(project.epoch, queued)
 
 
 NUMBERING_START: Final = datetime(2020, 1, 1, tzinfo=UTC)
@@ -283,9 +110,18 @@ def _take_new_events(events: Events, replica: Replica) -> list[tuple[str, str]]:
             new_events.append(events.outbound.popleft())
     if not replica.is_watched:
         return []
-    return [
-        (kind, json.dumps(events.masking.mask_record(shorten(entry.summary())))) for kind, entry in new_events
-    ]
+    return [(kind, json.dumps(shorten(entry.summary()))) for kind, entry in new_events]
+
+
+class PlannedSync(NamedTuple):
+    """What a commit tells other servers, besides the records."""
+
+    clock: Clock
+    part: RequestCommit | None  # the commit of a tracked request
+    jobs: tuple[QueuedDelivery, ...]  # webhooks to send now
+    finished_jobs: tuple[int, ...]  # numbers of finished jobs
+    due_in_seconds: float | None  # real time until the next agenda entry is due
+    unused_seconds_max: float | None  # idle real time after which the project is deleted
 
 
 class SharedStore(RowStore):
@@ -294,51 +130,230 @@ class SharedStore(RowStore):
     is_shared = True
     database: SharedDatabase
 
-    def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
-        super().__init__(database, identity, database.real)
+    def __init__(self, database: SharedDatabase, replica: Replica, project: Project) -> None:
+        super().__init__(database, project)
         self.replica = replica
         self.epoch_version = replica.epoch_version
+        self._project_reference = ref(project)  # weak, so that a deleted project is freed at once
         self._read_at: datetime | None = None  # when the journal was last read
+        self._planned: PlannedSync | None = None  # for the next commit
+
+    @property
+    def project(self) -> Project:
+        """The project of the store.
+
+        Raises:
+            ProjectReset: the project was deleted.
+        """
+        project = self._project_reference()
+        if project is None:
+            raise ProjectReset(DELETED_MESSAGE)
+        return project
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Lock the project's row, and refresh memory from it.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
+        replica, project = self.replica, self.project
+        if not replica.version:  # a new project, not added yet
+            yield
+            return
+        session = self.database.begin(replica.project_id, replica.version)
+        try:
+            if session.head is None:
+                raise ProjectReset(DELETED_MESSAGE)
+            self._check_failover()
+            catch_up(project, replica, session.head, session.changes)
+            replica.update_own_hold(session.head)
+            self.check_stop_request()
+            replica.session = session
+            yield
+        finally:
+            replica.session = None
+            session.end()
+            self._queue_webhooks(project)
+
+    def follow(self, *, takes_over: bool = False) -> None:
+        """Refresh memory from the database; with ``takes_over``, become the courier if there is none.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
+        project = self.project
+        if takes_over:
+            with project.locked():
+                self._claim_orphan(project)
+            return
+        with project.blocking_edits():
+            changes = self.database.changes(self.replica.project_id, max(self.replica.version, 0))
+            if changes is None:
+                raise ProjectReset(DELETED_MESSAGE)
+            self._check_failover()
+            catch_up(project, self.replica, changes.head, lambda since: self._read_changes(changes, since))
+            self._queue_webhooks(project)
+
+    @property
+    def needs_courier(self) -> bool:
+        """Whether webhooks are waiting and no server is the courier."""
+        return bool(self.replica.jobs) and self.replica.courier is None
+
+    def is_current(self, head: Head) -> bool:
+        """Return whether memory has this version; update the claims from the head.
+
+        The claims stay unchanged during an edit, which has locked the row and has newer claims.
+        """
+        replica = self.replica
+        with self.project.try_blocking_edits() as is_free:
+            if is_free:
+                replica.update_claims(head)
+        is_same_generation = replica.generation == self.database.generation
+        return is_same_generation and (replica.version, replica.last) == (head.version, head.last)
+
+    def check_stop_request(self) -> None:
+        """Stop the advance on this server if another server has requested a stop."""
+        replica = self.replica
+        if replica.own_hold is not None and replica.clock_holder == f"{replica.own_hold}{STOP_SUFFIX}":
+            replica.clock_holder = replica.own_hold
+            project = self.project
+            project.epoch.is_stopping |= not replica.releases_clock  # unless that advance has ended
+            project.epoch.outbox.wake()
+
+    def _check_failover(self) -> None:
+        """Invalidate memory if the database, perhaps a promoted standby, lacks the last commit."""
+        replica, generation = self.replica, self.database.generation
+        if replica.generation == generation:
+            return
+        if replica.version > 0 and not self.database.has_commit(
+            replica.project_id, replica.version, replica.last
+        ):
+            replica.version = LOST_VERSION
+        replica.generation = generation
+
+    def _claim_orphan(self, project: Project) -> None:
+        """Claim the webhooks if no server has a valid claim, and release a stale hold of the clock."""
+        replica, session = self.replica, self.replica.session
+        if session is None or project.epoch.advance_log is not None:
+            return
+        if replica.jobs and replica.courier is None:
+            replica.courier = self.database.server_id
+        if self.is_hold_stale:
+            replica.clock_holder, replica.own_hold, replica.releases_clock = None, None, False
+        session.claim(replica.courier, replica.clock_holder, project.real_seconds_until_due())
+
+    def find_answer(self, request_id: str) -> SavedAnswer | None:
+        """Return any server's answer to an executed request without a key."""
+        return self.database.answer(self.replica.project_id, request_id)
+
+    def watch(self) -> None:
+        """Subscribe to events from other servers."""
+        self.database.watch([self.replica.project_id])
+        self.replica.is_watched = True
+
+    def _read_changes(self, read: Changes, since: int) -> Changes:
+        if since > 0:
+            return read
+        return self.database.changes(self.replica.project_id, 0) or read
+
+    @property
+    def awaits_courier(self) -> bool:
+        """Whether another server is sending the project's webhooks."""
+        return bool(self.replica.jobs) and self.replica.courier not in (None, self.database.server_id)
+
+    @property
+    def is_hold_stale(self) -> bool:
+        """Whether an advance on this server has ended, but its release of the clock is not stored."""
+        replica = self.replica
+        is_own = _server_of(replica.clock_holder) == replica.server_id
+        return is_own and (replica.releases_clock or replica.clock_holder != replica.own_hold)
+
+    def hold_clock(self) -> bool:
+        """Claim the clock and the webhooks for an advance; return False if another server holds the clock."""
+        replica, me = self.replica, self.database.server_id
+        with self.project.locked():
+            if replica.session is None or (replica.clock_holder is not None and not self.is_hold_stale):
+                return False
+            replica.hold_count += 1
+            hold = f"{me}:{replica.hold_count}"
+            courier = me if replica.courier in (None, me) else replica.courier
+            replica.session.claim(courier, hold, None)
+            replica.clock_holder = replica.own_hold = hold
+            replica.courier, replica.releases_clock = courier, False
+        return True
+
+    def stop_advance(self) -> None:
+        """Add a stop request to the claim on the clock, to be read by the server that holds the clock."""
+        replica = self.replica
+        with self.project.locked():
+            if replica.session is not None and replica.clock_holder is not None:
+                replica.session.claim(replica.courier, f"{replica.clock_holder}{STOP_SUFFIX}", None)
+
+    def release_clock(self) -> None:
+        """Release the clock with the next commit; a no-op after a reset."""
+        if self.project.epoch.store is self:
+            self.replica.releases_clock = True
+
+    def _queue_webhooks(self, project: Project) -> None:
+        """Queue the webhooks in this server's outbox if it is the courier."""
+        replica = self.replica
+        if replica.courier != self.database.server_id:
+            replica.queued.clear()
+            return
+        for number, queued in list(replica.jobs.items()):
+            if number not in replica.queued:
+                replica.queued.add(number)
+                project.put(project.epoch, queued)
 
     @property
     def is_clock_held(self) -> bool:
         """Whether another server is advancing the clock."""
         return self.replica.clock_holder is not None and self.replica.clock_holder != self.replica.own_hold
 
-    def holds_clock(self) -> bool:
-        """Return whether the advance on this server still holds the clock."""
+    def check_clock(self, *, is_advance: bool) -> None:
+        """Refuse a step if this server has lost the clock because another server advances it.
+
+        Raises:
+            NotStored: the advance has lost the clock, and ends.
+            ProjectReset: the step is a due event of a running clock, which the other server runs.
+        """
+        if is_advance and not self._holds_clock():
+            problem = "this server was suspended, and another server has taken over the clock"
+            raise NotStored("the clock", problem, is_full=False)
+        if not is_advance and self.is_clock_held:
+            raise ProjectReset("another server advances the clock")
+
+    def _holds_clock(self) -> bool:
         return self.replica.own_hold is not None and self.replica.clock_holder == self.replica.own_hold
 
-    def must_send(self, queued: QueuedDelivery) -> bool:
-        """Return whether the delivery is pending and this server, as the courier, must send it.
+    def take(self, queued: QueuedDelivery) -> bool:
+        """Take a webhook out of the outbox, if it is pending and this server is the courier.
 
         If another server advances the clock, that server becomes the courier here, between two attempts.
-        """
-        replica, me = self.replica, self.database.server_id
-        if not queued.job:
-            return True
-        if replica.courier == me and self.is_clock_held and replica.session is not None:
-            courier = _server_of(replica.clock_holder)
-            replica.session.claim(courier, replica.clock_holder, None)
-            replica.courier = courier
-        return replica.courier == me and queued.job in replica.jobs
-
-    def reserve_attempt(self, queued: QueuedDelivery) -> None:
-        """Renew this server's claim, so that no other server sends webhooks during the attempt.
+        Otherwise, the claim is renewed, so that no other server sends webhooks during the attempt.
 
         Raises:
             NotStored: the claim could not be renewed, or this server has paused since, so it may end
                 during the attempt.
         """
-        replica, monotonic_seconds = self.replica, self.database.real.monotonic_seconds
-        if not queued.job or replica.session is None:
-            return
+        replica, me, session = self.replica, self.database.server_id, self.replica.session
+        if not queued.job:
+            return True
+        if replica.courier != me or session is None:
+            return False
+        if self.is_clock_held:
+            replica.courier = _server_of(replica.clock_holder)
+        monotonic_seconds = self.database.real.monotonic_seconds
         before_seconds = monotonic_seconds()
-        replica.session.claim(replica.courier, replica.clock_holder, None)
+        session.claim(replica.courier, replica.clock_holder, None)
         if monotonic_seconds() - before_seconds > CLAIM_SECONDS - ATTEMPT_SECONDS_MAX:
             raise NotStored("the claim on the webhooks", "this server was suspended", is_full=False)
+        return replica.courier == me and queued.job in replica.jobs
 
-    def is_pending(self, queued: QueuedDelivery) -> bool:
+    def is_taken(self, queued: QueuedDelivery) -> bool:
         """Return whether no server has recorded the response to the delivery yet."""
         return not queued.job or queued.job in self.replica.jobs
 
@@ -372,6 +387,27 @@ class SharedStore(RowStore):
         """Return whether any server has webhooks to send."""
         return bool(self.replica.jobs)
 
+    def complete(self, change: ChangeSet, edit: Edit) -> ChangeSet:
+        """Plan the jobs to add and to finish, and when the next agenda entry is due."""
+        to_send = edit.epoch.webhooks_to_send(change.deliveries) if self.is_new else edit.to_send
+        edit.to_send = [
+            queued._replace(job=number) for number, queued in enumerate(to_send, edit.sequence + 1)
+        ]
+        edit.sequence += len(edit.to_send)
+        self._planned = PlannedSync(
+            edit.state.clock,
+            edit.part,
+            tuple(edit.to_send),
+            tuple(edit.finished_jobs),
+            edit.due_in_seconds(change.dues),
+            edit.state.settings.idle_seconds_max,
+        )
+        return change
+
+    def _planned_sync(self) -> PlannedSync:
+        assert self._planned is not None, "each edit of a shared store plans it"
+        return self._planned
+
     def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
         """Commit a change set in the project's transaction."""
         replica, shared = self.replica, self._shared_changes(change, row_changes)
@@ -386,8 +422,7 @@ class SharedStore(RowStore):
             self.epoch_version = replica.epoch_version = replica.version
             replica.jobs.clear()
             replica.queued.clear()
-        others = change.server_sync
-        assert others is not None, "a change set of a shared store has it"
+        others = self._planned_sync()
         replica.jobs |= {queued.job: queued for queued in others.jobs}
         for number in others.finished_jobs:
             replica.jobs.pop(number, None)
@@ -399,8 +434,7 @@ class SharedStore(RowStore):
             replica.chosen = row_changes.chosen
 
     def _shared_changes(self, change: ChangeSet, row_changes: RowChanges) -> SharedChanges:
-        replica, others = self.replica, change.server_sync
-        assert others is not None, "a change set of a shared store has it"
+        replica, others = self.replica, self._planned_sync()
         releases_clock = replica.releases_clock and replica.clock_holder == replica.own_hold
         jobs = [Row(JOB, str(queued.job), encode_job(queued)) for queued in others.jobs]
         jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
@@ -413,7 +447,7 @@ class SharedStore(RowStore):
             unused_seconds_max=others.unused_seconds_max,
         )
 
-    def _choose_courier(self, others: ServerSync, *, releases_clock: bool) -> str | None:
+    def _choose_courier(self, others: PlannedSync, *, releases_clock: bool) -> str | None:
         """Return the courier after a commit: the current one, or this server if webhooks wait."""
         replica, me, finished = self.replica, self.database.server_id, set(others.finished_jobs)
         if replica.courier not in (None, me) and not self.is_new:
@@ -421,18 +455,17 @@ class SharedStore(RowStore):
         if self.is_clock_held and not self.is_new:  # an advance on another server sends everything
             return self._courier_of_advance(others)
         known = set() if self.is_new else set(replica.jobs)
-        holds_clock = self.holds_clock() and not releases_clock
+        holds_clock = self._holds_clock() and not releases_clock
         return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
 
-    def _courier_of_advance(self, others: ServerSync) -> str | None:
+    def _courier_of_advance(self, others: PlannedSync) -> str | None:
         """Return the server that is advancing the clock, or this server during an attempt."""
         replica, me = self.replica, self.database.server_id
         return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)
 
     def clock_anchor(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
         """Return the clock's anchor: a clock time, and the corresponding real time."""
-        assert change.server_sync is not None, "a change set of a shared store has it"
-        clock, real, anchor = change.server_sync.clock, self.real, self.replica.anchor
+        clock, real, anchor = self._planned_sync().clock, self.real, self.replica.anchor
         if anchor is None or anchor.clock is not clock:
             passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
             anchor = self.replica.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)

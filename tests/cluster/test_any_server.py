@@ -16,7 +16,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.storage.journal_rows import journal_row
 from payment_sandbox.storage.snapshot import restore
-from payment_sandbox_company.cluster import storage_of
+from payment_sandbox_company.cluster import store_of
 from payment_sandbox_company.shared_storage import flush_all
 from tests.cluster.conftest import Company
 from tests.support.authorizations import amounts
@@ -59,7 +59,7 @@ def test_records_of_an_earlier_epoch_do_not_enter_the_journal(
     store.save_journal_rows([journal_row(reached)])
     flush_all(company.registry(0).database)
     for project in (here, there):
-        project.storage.follow(project)
+        project.epoch.store.follow()
         project.epoch.journal.invalidate()
         assert project.epoch.journal.of(ReachedStatus) == []
 
@@ -193,17 +193,17 @@ def test_an_edit_ignores_older_reads(company: Company, first: Sandbox) -> None:
     local, remote = (company.registry(number).find_by_id(first.project["project_id"]) for number in range(2))
     assert local is not None
     assert remote is not None
-    storage = storage_of(local)
+    store = store_of(local)
     before = company.registry(0).database.head(local.project_id)
     assert before is not None
-    assert remote.hold_clock()
+    assert remote.epoch.store.hold_clock()
     with ThreadPoolExecutor(1) as pool, local.locked():
-        holder = storage.replica.clock_holder
+        holder = store.replica.clock_holder
         assert holder is not None
-        pool.submit(storage.is_current, local, before).result()
-        assert storage.replica.clock_holder == holder
-    storage.is_current(local, before)
-    assert storage.replica.clock_holder is None
+        pool.submit(store.is_current, before).result()
+        assert store.replica.clock_holder == holder
+    store.is_current(before)
+    assert store.replica.clock_holder is None
 
 
 def test_a_listener_gets_webhooks_of_another_server(first: Sandbox, second: Sandbox) -> None:

@@ -20,6 +20,9 @@ def test_no_server_mentions_a_deleted_project(company: Company, shop: Shop) -> N
     assert at_other.get("/control/orders/").status_code == 200
     assert any(mentions(project_id, *company.servers)), "the walk must find the project before its deletion"
     sandbox.delete("/control/project/")
+    assert (
+        at_other.get("/control/orders/").status_code == 401
+    )  # a server notices the deletion of an idle project
     for each in (sandbox, at_other):
         each.get("/health/")  # a connection keeps its last response until the next one
     gc.collect()

@@ -93,9 +93,11 @@ def test_an_advance_stops_at_a_limit(watched: Sandbox, shop: Shop, limit: dict[s
     assert rest["to"] > stopped["to"]
 
 
-@pytest.mark.parametrize("mode", ["frozen", "running"])
-def test_an_advance_reports_all_events_that_it_causes(sandbox: Sandbox, mode: str) -> None:
-    """At its limit, an advance first finishes the moment, whose other events would run right after it."""
+@pytest.mark.parametrize(("mode", "answers"), [("frozen", [2, 2, 1]), ("running", [5])])
+def test_an_advance_reports_all_events_that_it_causes(
+    sandbox: Sandbox, mode: str, answers: list[int]
+) -> None:
+    """At its limit, an advance stops within a moment; a running clock would run the rest, which comes first."""
     orders = [sandbox.place(by("bank-transfer"))["id"] for _ in range(5)]
     snapshot = sandbox.get("/control/state/").json()
     moment = max(entry["at"] for entry in snapshot["agenda"])
@@ -103,8 +105,30 @@ def test_an_advance_reports_all_events_that_it_causes(sandbox: Sandbox, mode: st
         entry["at"] = moment
     snapshot["clock_mode"] = mode
     sandbox.put("/control/state/", snapshot)
-    advanced = sandbox.post("/control/clock/advance/", {"until": "idle", "max_events": 2}).json()
-    reported = {event["order_id"] for event in advanced["events"]}
-    expired = {order for order in orders if sandbox.read(order)["status"] == "expired"}
-    assert reported == expired
+    reported: list[str] = []
+    for count in answers:
+        advanced = sandbox.post("/control/clock/advance/", {"until": "idle", "max_events": 2}).json()
+        assert len(advanced["events"]) == count
+        reported += (event["order_id"] for event in advanced["events"])
+        sandbox.get("/control/wait/", params={"idle": 1, "timeout": 0.1})
+        expired = {order for order in orders if sandbox.read(order)["status"] == "expired"}
+        assert sorted(reported) == sorted(expired)
     assert len(reported) == 5
+
+
+def test_an_answer_never_has_more_events_than_its_limit(watched: Sandbox) -> None:
+    """Webhooks count, too: each expiry and each attempt is in one answer, and no answer has more than the limit."""
+    orders = [watched.place(card(expiration_period="PT10M"))["id"] for _ in range(7)]
+    snapshot = watched.get("/control/state/").json()
+    for entry in snapshot["agenda"]:
+        entry["at"] = snapshot["agenda"][0]["at"]
+    watched.put("/control/state/", snapshot)
+    reported: list[tuple[str, str]] = []
+    is_stopped = True
+    while is_stopped:
+        advanced = watched.post("/control/clock/advance/", {"by": "PT1H", "max_events": 3}).json()
+        is_stopped = "stopped" in advanced
+        assert len(advanced["events"]) <= 3
+        reported += ((event["kind"], event["order_id"]) for event in advanced["events"])
+    expired = [order_id for kind, order_id in reported if kind == "expiry"]
+    assert sorted(expired) == sorted(orders), reported

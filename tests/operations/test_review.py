@@ -348,6 +348,23 @@ def test_a_shop_that_got_no_id_need_not_read_the_order(sandbox: Sandbox, shop: S
         assert [finding.rule for finding in findings(sandbox)][:1] == ["HOOK-08"]
 
 
+def test_money_for_a_cancelled_order_is_named_until_it_is_returned(told: Sandbox) -> None:
+    """A transfer can arrive after the shop has cancelled its order; the shop has a day to return it."""
+    told.settings(mode="live")
+    order = told.place(by("bank-transfer"), amount=700)
+    told.delete(f"/v1/orders/{order['id']}/")
+    told.advance("P2D")
+    told.acted(order, "bank credit")
+    named = "The customer paid €7.00 for an order that was cancelled, and your shop did not return €7.00"
+    for period, is_named in (("PT23H", False), ("PT1H", True)):
+        told.advance(period)
+        items = told.get("/control/review/").json()["items"]
+        assert (named in {item["problem"] for item in items}) is is_named
+    told.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 700})
+    items = told.get("/control/review/").json()["items"]
+    assert named not in {item["problem"] for item in items}
+
+
 @pytest.mark.rule("A01")
 def test_a_missing_final_slash_is_named_once(told: Sandbox) -> None:
     """It works here; a shop that always sends it gets no hint."""

@@ -35,7 +35,7 @@ from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.snapshot import restore
-from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
+from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, store_of
 from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
 from payment_sandbox_company.shared_storage import flush_all
 from tests.simulation.database import Broken, Fault, Killed, SharedState, SimulatedDatabase
@@ -145,7 +145,7 @@ class Server:
             for project in self.registry.loaded_projects():
                 if is_claimed(project):
                     self.project(project.project_id)
-                    if storage_of(project).is_hold_stale:
+                    if store_of(project).is_hold_stale:
                         self.registry.follow(project, takes_over=True)
                     self.database.renew(project.project_id)
             for project_id in self.database.attend():
@@ -315,7 +315,7 @@ class Company:
             assert json.dumps(snapshot_of(project), sort_keys=True) == stored, (
                 "a server's memory differs from the database"
             )
-        assert not storage_of(reloaded).replica.jobs, "a webhook was not sent"
+        assert not store_of(reloaded).replica.jobs, "a webhook was not sent"
         assert not any(project.epoch.failed_commands for project in projects), "an event was set aside"
         for server, project in zip(self.servers, projects, strict=True):
             with server.hold():

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import CreateStore
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.rows import ProjectColumns, encode_identity
@@ -29,7 +31,7 @@ from payment_sandbox_company.replicas import (
     UnknownOutcome,
     commit_name,
 )
-from payment_sandbox_company.shared_storage import SharedStorage
+from payment_sandbox_company.shared_storage import SharedStore
 from tests.simulation.world import World
 
 LOCK_SECONDS: Final = 4.0
@@ -362,9 +364,9 @@ class SimulatedDatabase:
         row = self.shared.rows.get(name)
         return row.identity if row is not None else None
 
-    def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
-        """Return the storage of a project."""
-        return SharedStorage(self, identity, Replica(identity.project_id, self.server_id))
+    def storage(self, project_id: str) -> CreateStore:
+        """Return what creates the stores of a project, which share a replica."""
+        return partial(SharedStore, self, Replica(project_id, self.server_id))
 
     @contextmanager
     def draw_ids(self, ids: Ids) -> Iterator[Ids]:

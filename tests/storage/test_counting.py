@@ -94,7 +94,7 @@ def test_a_resumed_project_counts_the_same(
     (stored,) = durable.stored()
     identity = read_identity(stored.identity)
     resumed = resume_project(
-        identity, stored, services, durable.storages.storage(identity, REAL_TIME), "test"
+        identity, stored, services, durable.storages.storage(identity.project_id), "test"
     )
     assert resumed.account is not None
     assert (resumed.account.usage, services.total_bytes) == (usage, total_bytes)

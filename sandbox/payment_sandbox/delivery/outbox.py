@@ -23,7 +23,7 @@ from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, Q
 # =====================================
 #
 # A webhook enters each time it is to be sent now: by an edit, by a manual resend, or when a server loads, a
-# snapshot restores or another server hands over what was in flight. Retries and delays are commands on the
+# snapshot restores or a store hands over what was in flight. Retries and delays are commands on the
 # timeline, and enter when they are due.
 #
 #            an edit                           a manual resend
@@ -199,8 +199,8 @@ class DeliveringOutbox(Outbox):
             entries, held.entries, held.is_over = held.entries, deque(), True
             for entry in entries if not self.is_closed else ():
                 self._move(entry, SendingState.QUEUED)
-            self._notify()
-        self.start()
+        if entries:
+            self.start()
 
     # Send
 
@@ -266,13 +266,12 @@ class DeliveringOutbox(Outbox):
         if entry.state is SendingState.SENDING:
             self._move(entry, SendingState.DONE)
 
-    def send_now(self, queued: QueuedDelivery) -> bool:
-        """Send a webhook on this thread, outside the queue; return False if it is unsent."""
+    def send_now(self, queued: QueuedDelivery) -> None:
+        """Send a webhook on this thread, outside the queue."""
         with self._changed:
             entry = OutboxEntry(queued)
             self._move(entry, SendingState.SENDING)
         self._send_outside_queue(entry)
-        return entry.state is not SendingState.UNSENT
 
     def send_held(self, held: HeldDeliveries) -> None:
         """Send the held webhooks on this thread, and return once they are answered."""
@@ -321,9 +320,9 @@ class DeliveringOutbox(Outbox):
         def is_late() -> bool:
             return is_enough() or monotonic_seconds() >= until_seconds
 
-        while project.storage.awaits_courier and not is_late():  # the courier hands over between two attempts
+        while project.epoch.store.awaits_courier and not is_late():  # it hands over between two attempts
             self._host.pause(HANDOVER_POLL_SECONDS)
-            project.storage.follow(project)
+            project.epoch.store.follow()
         self.start()
         with self._awaiting(orders) as awaited:
             if (waiting := caller().waiting_thread()) is not None:

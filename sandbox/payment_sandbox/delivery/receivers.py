@@ -35,11 +35,6 @@ class PreparedAttempt(NamedTuple):
     timeout_seconds: float
     webhook: str  # identifies the webhook to a listener, even after the server restarts
 
-    @property
-    def copies(self) -> int:
-        """The number of copies to send."""
-        return self.effect.copies
-
     def are_parallel(self, *, over_network: bool) -> bool:
         """Whether copies are sent in parallel, by default only over the network."""
         if isinstance(self.effect, Together):
@@ -130,7 +125,7 @@ class ProjectListener:
         number = attempt.delivery.next_number
         offers = [
             OfferedAttempt(AttemptLabel(attempt.webhook, number, copy, by_hand), attempt)
-            for copy in range(1, attempt.copies + 1)
+            for copy in range(1, attempt.effect.copies + 1)
         ]
         try:
             if not self._offer(offers, attempt.timeout_seconds):

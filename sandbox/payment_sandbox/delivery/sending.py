@@ -116,14 +116,13 @@ def _until_stored(epoch: Epoch, host: Host, work: Callable[[], Any]) -> Any:
 def _prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
     """Prepare an attempt; return None if nothing needs to be sent now. Only a postponement changes state."""
     while True:
-        with project.with_newest_state(epoch):
-            if not epoch.store.must_send(queued):
+        with project.locked(epoch):
+            if not epoch.store.take(queued):
                 return None
             delivery, effect = epoch.store.delivery(queued.delivery_id), NO_EFFECT
             if delivery is not None and not _is_over(delivery, queued):
                 effect = _choose_effect(epoch, delivery, queued)
                 if not _is_postponed(epoch.state, delivery, queued, effect):
-                    epoch.store.reserve_attempt(queued)
                     return _build_attempt(project, epoch, delivery, queued, effect)
         if _finish_or_postpone(project, epoch, queued, effect):
             return None  # otherwise another webhook has been swapped in the meantime
@@ -213,8 +212,8 @@ def _record_attempt(
     """
     queued = sent.queued
     with project.edit(epoch, sent.at, is_due=True) as edit:
-        if not is_copy and not epoch.store.is_pending(queued):
-            return  # another server has resent and recorded the webhook
+        if not is_copy and not epoch.store.is_taken(queued):
+            return  # the webhook was resent and recorded in the meantime
         edit.finish_job(queued)
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None:  # dropped in the meantime, to make room for newer webhooks

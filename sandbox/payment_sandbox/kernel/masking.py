@@ -296,6 +296,10 @@ class Masking:
         """Return the text with its secrets masked."""
         return mask(text, self.api_key)
 
+    def names_code(self, names: str) -> bool:
+        """Whether a text of names has that of a card code."""
+        return _CODE_NAME.search(names) is not None
+
     def mask_record(self, record: Record) -> Record:
         """Return the record with the secrets masked in every string, at every level."""
         masked: Any = self._mask_value(record)

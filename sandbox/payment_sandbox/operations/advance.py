@@ -142,7 +142,7 @@ def stop_advance(project: Project) -> bool:
     if not epoch.is_advancing:
         return False
     if epoch.store.is_clock_held:
-        project.storage.stop_advance(project)
+        epoch.store.stop_advance()
         return True
     epoch.is_stopping = True
     epoch.outbox.wake()
@@ -156,7 +156,9 @@ def run_due(project: Project) -> None:
     """
     epoch = project.epoch
     steps = 0
-    while steps < EVENTS_MAX and not epoch.is_advancing and _run_next(project, epoch, None) is not None:
+    while steps < EVENTS_MAX and not (epoch.is_advancing or epoch.awaits_advance):
+        if _run_next(project, epoch, None) is None:
+            break
         steps += 1
     if steps:
         project.publish("due", steps=steps)
@@ -196,8 +198,9 @@ class _AdvanceRun:
         return self._epoch.is_stopping or is_enough
 
     def _is_inside_moment(self) -> bool:
-        """Whether more events are due at this moment, which would run after the advance, unreported."""
-        return next_due(self._epoch, self._epoch.timeline.now) is not None
+        """Whether more events of this moment would run right after the advance, unreported."""
+        epoch = self._epoch
+        return epoch.state.clock.running and next_due(epoch, epoch.timeline.now) is not None
 
     def is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached before all due events have run."""
@@ -209,6 +212,8 @@ class _AdvanceRun:
         is_reset = self._epoch is not self._project.epoch
         result.stopped = not is_settled or is_reset or self.is_over_limit(until)
         result.by_hand = result.stopped and self._epoch.is_stopping
+        rest = next_due(self._epoch, self._epoch.timeline.now)
+        self._epoch.is_moment_cut = result.stopped and rest is not None
 
     def next_time(self) -> datetime:
         """Return the time of the next event, or now if there is none."""
@@ -271,7 +276,8 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
     held = _HeldClock(epoch)
     try:
         epoch.is_stopping = False  # before a call can see the held clock and request a stop
-        if not project.hold_clock():
+        epoch.is_moment_cut = False
+        if not epoch.store.hold_clock():
             raise ClockBusy(ADVANCE_RUNNING)
         clean_up_agenda(project, epoch)
         with project.blocking_edits(epoch):
@@ -295,7 +301,7 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
     if epoch.advance_log is None:  # another advance holds the clock
         return
     try:
-        project.release_clock(epoch)
+        epoch.store.release_clock()
         end = held.until or epoch.timeline.now
         with suppress(ProjectReset), project.edit(epoch, end, is_due=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
@@ -313,7 +319,7 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
-            _refuse_lost_clock(epoch, is_advance=until is not None)
+            epoch.store.check_clock(is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
                 if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
@@ -328,23 +334,6 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
         with suppress(ProjectReset):
             _record_failed_command(project, epoch, due, error)
     return orders if due is not None else None
-
-
-def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
-    """Refuse a step if this server has lost the clock because another server advances it.
-
-    Raises:
-        NotStored: the advance has lost the clock, and ends.
-        ProjectReset: the step is a due event of a running clock, which the other server runs.
-    """
-    if is_advance and not epoch.store.holds_clock():
-        raise NotStored(
-            "the clock",
-            "this server was suspended, and another server has taken over the clock",
-            is_full=False,
-        )
-    if not is_advance and epoch.store.is_clock_held:
-        raise ProjectReset("another server advances the clock")
 
 
 def _orders_to_notify(edit: Edit) -> Orders:

@@ -80,7 +80,7 @@ def _mark(entries: Sequence[JournalEntry]) -> tuple[str, str, int]:
 
 def shop_statuses(epoch: Epoch) -> Mapping[str, str]:
     """Return the last status that the shop has read, by order."""
-    newest, entries = epoch.slots.of(STATUS_READS), epoch.journal.unmasked_entries()
+    newest, entries = epoch.slots.of(STATUS_READS), epoch.journal.of(JournalEntry)
     if newest.reads.journal != _mark(entries):
         newest.reads = newest.reads.renewed(entries)
     return newest.reads.by_order

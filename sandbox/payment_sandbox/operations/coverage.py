@@ -168,7 +168,7 @@ def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidenc
 def _unseen_orders(project: Project) -> set[str]:
     """Return the orders that neither a call nor an answered webhook has shown to the shop."""
     journal, store = project.epoch.journal, project.epoch.store
-    requests = journal.unmasked_entries()
+    requests = journal.of(JournalEntry)
     if journal.dropped_count:
         return set()
     seen = {entry.order_id for entry in requests if entry.caller == SHOP}
@@ -199,7 +199,7 @@ def _webhook_cells(project: Project, evidence: _Evidence) -> RatedCells:
 
 
 def _refusal_cells(project: Project, evidence: _Evidence) -> RatedCells:
-    for entry in project.epoch.journal.unmasked_entries():
+    for entry in project.epoch.journal.of(JournalEntry):
         if entry.rule is not None:
             yield CellKey(REFUSAL, entry.rule, ""), _rate_call(entry, evidence), entry.id
 

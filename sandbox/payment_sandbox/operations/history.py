@@ -181,7 +181,7 @@ def _related_ids(epoch: Epoch, order_id: str) -> Ids:
 
 def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
-    for entry in journal.entries(orders=order_ids, with_bodies=False):
+    for entry in journal.of(JournalEntry, order_ids):
         yield from _exchange_entries(entry)
     statuses = journal.of(ReachedStatus, order_ids)
     outcomes = _outcomes(statuses)
@@ -189,7 +189,7 @@ def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]
         yield from _action_entries(action, store.order(action.order_id or ""), outcomes.get(action.id))
     yield from _status_entries(statuses)
     yield from map(_agenda_entry, journal.of(AgendaEvent, order_ids))
-    failures = (each for each in journal.failures if order_ids is None or each.order_id in order_ids)
+    failures = (each for each in journal.of(Failure) if order_ids is None or each.order_id in order_ids)
     yield from map(_failure_entry, failures)
     causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
     for delivery in _deliveries(epoch, order_ids):

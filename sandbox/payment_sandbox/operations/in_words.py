@@ -63,9 +63,7 @@ def _with_calls_in_words(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]
     words = {entry.id: describe_call(entry) for entry in entries}
     words |= {f"{entry.id}/response": _describe_response(entry) for entry in entries}
     return [
-        timeline_entry._replace(
-            label=epoch.journal.mask_text(words[timeline_entry.id]) or timeline_entry.label
-        )
+        timeline_entry._replace(label=words[timeline_entry.id] or timeline_entry.label)
         if timeline_entry.id in words
         else timeline_entry
         for timeline_entry in timeline_entries

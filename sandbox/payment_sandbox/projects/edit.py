@@ -35,7 +35,7 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, ServerSync
+from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.projects.unmatched import faults_unmatched, note_unmatched
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 
@@ -83,6 +83,7 @@ class Edit:
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
+        self.sequence = epoch.timeline.sequence  # the newest number of an agenda entry or a job
         self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
         self._records: list[Record] = []  # actions, due events and choices
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
@@ -98,7 +99,7 @@ class Edit:
         self._scan_forms: dict[str, str] = {}
         self._changes = 0
         self._attempts = 0
-        self._part: RequestCommit | None = None  # the commit of a tracked request
+        self.part: RequestCommit | None = None  # the commit of a tracked request
 
     @property
     def settings(self) -> Settings:
@@ -211,7 +212,7 @@ class Edit:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changes))
 
     def finish_job(self, queued: QueuedDelivery) -> None:
-        """Mark the job of a webhook as finished for all servers."""
+        """End the job of a webhook, if it has one."""
         if queued.job:
             self.finished_jobs.append(queued.job)
 
@@ -296,11 +297,10 @@ class Edit:
         if self._is_empty(change):
             return None
         if self.caller.tracked is not None:
-            self._part = self.caller.tracked.part(self)
-            change = self._claim_key(change, self._part)
-        if self.epoch.store.is_shared:
-            change = self._add_server_sync(change)
-        return self._add_state(change)
+            self.part = self.caller.tracked.part(self)
+            change = self._claim_key(change, self.part)
+        self.sequence += len(dues)
+        return self._add_state(self.epoch.store.complete(change, self))
 
     def _claim_key(self, change: ChangeSet, part: RequestCommit) -> ChangeSet:
         """Add the answer to a request with a key, and forget the expired and surplus answers (A57)."""
@@ -358,11 +358,10 @@ class Edit:
             journal.add(records, [*moves, *self._unstored])
 
     def queue_webhooks(self) -> None:
-        """Queue the webhooks to send now; in a shared store, the courier's server queues the stored jobs."""
-        epoch = self.epoch
-        if not epoch.store.is_shared:
-            for queued in self.to_send:
-                epoch.outbox.put(queued, self.caller.held)
+        """Queue the webhooks to send now; one with a job number is queued by the server that claims it."""
+        for queued in self.to_send:
+            if not queued.job:
+                self.epoch.outbox.put(queued, self.caller.held)
 
     @property
     def is_creating(self) -> bool:
@@ -435,33 +434,14 @@ class Edit:
             change = change._replace(chosen=state.chosen)
         if not epoch.store.is_durable:
             return change
-        sequence = epoch.timeline.sequence + len(change.dues)
-        if change.server_sync is not None:
-            sequence += len(change.server_sync.jobs)
-        counters = epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now))
+        counters = epoch.counters(state, self.ids, self.sequence, max(epoch.timeline.now, self.now))
         return change._replace(counters=counters)
 
     def _is_empty(self, change: ChangeSet) -> bool:
-        has_jobs = self.epoch.store.is_shared and (self.to_send or self.finished_jobs)
+        has_jobs = self.to_send or self.finished_jobs
         return not (any(change[:5]) or self.finished_entries or has_jobs) and self.state is self.epoch.state
 
-    def _add_server_sync(self, change: ChangeSet) -> ChangeSet:
-        """Add the data for other servers: webhooks to send, and the time of the next due entry."""
-        sequence = self.epoch.timeline.sequence + len(change.dues)
-        self.to_send = [
-            queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
-        ]
-        server_sync = ServerSync(
-            self.state.clock,
-            self._part,
-            tuple(self.to_send),
-            tuple(self.finished_jobs),
-            self._due_in_seconds(change.dues),
-            self.state.settings.idle_seconds_max,
-        )
-        return change._replace(server_sync=server_sync)
-
-    def _due_in_seconds(self, dues: tuple[DueItem[Command], ...]) -> float | None:
+    def due_in_seconds(self, dues: tuple[DueItem[Command], ...]) -> float | None:
         """Return the real seconds until the next due entry; None if the clock is frozen before it."""
         finished = set(self.finished_entries)
         first = (due.at for due in self.epoch.timeline.in_order() if due.sequence not in finished)

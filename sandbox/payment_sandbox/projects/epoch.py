@@ -133,6 +133,7 @@ class Epoch:
         self.advance_log: list[ProcessedEvent] | None = None  # the log of the current advance
         self.finished_advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has asked the current advance to stop
+        self.is_moment_cut = False  # the next advance reports the rest of the current moment
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answer_cache: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # created orders by form id
@@ -140,6 +141,11 @@ class Epoch:
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
+
+    @property
+    def awaits_advance(self) -> bool:
+        """Whether the rest of the current moment is left to the next advance; a running clock goes on."""
+        return self.is_moment_cut and not self.state.clock.running
 
     @property
     def is_advancing(self) -> bool:

@@ -10,6 +10,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
 from payment_sandbox.projects.slots import Slots
 
+TEXT_END: Final = "\0"  # no secret includes it
 EVENTS_STORED_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
 LONG_VALUE_KEYS: Final = (str, list, dict)
@@ -62,7 +63,7 @@ class StoredEvent(NamedTuple):
     entry: Entry
 
     def read(self) -> Event:
-        """Return the event unmasked."""
+        """Return the event."""
         return Event(self.number, self.kind, shorten(self.entry.summary()))
 
 
@@ -83,10 +84,7 @@ class _WaitGroup:
 
 
 class Events:
-    """The newest events of a project; wakes the threads that wait for the next event.
-
-    Secrets are masked on reading, because most events are never read.
-    """
+    """The newest events of a project, masked; wakes the threads that wait for the next event."""
 
     def __init__(self, masking: Masking | None = None) -> None:
         self.masking = masking or Masking()
@@ -134,10 +132,13 @@ class Events:
     def add(self, entries: Sequence[tuple[str, Entry]], *, is_remote: bool = False) -> None:
         """Add entries with their kinds, at once, and wake the threads that wait for them.
 
-        Entries that are ``is_remote`` came from another server.
+        Entries that are ``is_remote`` came from another server, which has masked them; the journal has masked
+        its records.
         """
-        if self.outbound is not None and not is_remote:
-            self.outbound.extend(entries)
+        if not is_remote:
+            entries = [(kind, self._mask(entry)) for kind, entry in entries]
+            if self.outbound is not None:
+                self.outbound.extend(entries)
         with self._changed:
             for kind, entry in entries:
                 self.number += 1
@@ -203,14 +204,24 @@ class Events:
             return self.number - len(self._newest) + 1
 
     def events_after(self, number: int) -> list[Event]:
-        """Return the stored events after ``number``, masked."""
-        return self.masking.mask_record([stored.read() for stored in self.stored_after(number)])
+        """Return the stored events after ``number``."""
+        return [stored.read() for stored in self.stored_after(number)]
 
     def stored_after(self, number: int) -> list[StoredEvent]:
-        """Return the stored events after ``number``, unread and unmasked."""
+        """Return the stored events after ``number``, unread."""
         with self._changed:
             count = min(self.number - number, len(self._newest))
             return [self._newest[-index] for index in range(count, 0, -1)]
+
+    def _mask(self, entry: Entry) -> Entry:
+        """Mask an entry that is not in the journal: all texts at once first, because most have no secret."""
+        if not isinstance(entry, UnstoredEntry):
+            return entry
+        values = entry.data.values()
+        text = TEXT_END.join([value for value in values if isinstance(value, str)])
+        is_flat = not [value for value in values if isinstance(value, dict | list | tuple)]
+        is_clean = is_flat and self.masking.mask_text(text) == text
+        return entry if is_clean else UnstoredEntry(self.masking.mask_record(entry.data))
 
     def _wake_all(self) -> None:
         for waiting in self._groups_by_order.values():

@@ -15,15 +15,17 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from itertools import chain, count
 from threading import Lock, RLock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.descriptions import OneOf
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.events import Entry, Events
+from payment_sandbox.projects.events import TEXT_END, Entry, Events
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import Decision, ScenarioDecision, TransactionDecision
 from payment_sandbox.scenarios.near_misses import explain
@@ -42,9 +44,7 @@ JOURNAL_BODY_BYTES: Final = 16_384
 HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
-MASKING_MARGIN: Final = (
-    600  # characters stored beyond a limit, so that masking recognizes a secret at the limit
-)
+MASKING_MARGIN: Final = 600  # characters stored beyond a limit, so that a secret there is recognized
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
 ERROR_STATUS_MIN: Final = 400
@@ -69,10 +69,14 @@ def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tupl
     return tuple(stored)
 
 
-def _decode_headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
-    for header in headers:
-        name, value = (part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in header)
-        yield name if not name.islower() and not name.isupper() else name.title(), value
+def _decode_headers(headers: Iterable[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
+    pairs = list(headers)
+    names, values = (
+        [part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in parts]
+        for parts in (zip(*pairs, strict=True) if pairs else ((), ()))
+    )
+    titles = [name.title() if name.islower() or name.isupper() else name for name in names]
+    return tuple(zip(titles, values, strict=True))
 
 
 def add_suggestion(name: str, nearest: str | None) -> str:
@@ -99,10 +103,11 @@ def truncate_masked(masked: TextOrBytes, unmasked: TextOrBytes, length_max: int)
 def _truncate_headers(
     masked: Iterable[tuple[str, str]], unmasked: Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (name, truncate_masked(value, before, HEADER_VALUE_MAX))
+    headers = [
+        (name, truncate_masked(value, before, HEADER_VALUE_MAX) if len(before) > HEADER_VALUE_MAX else value)
         for (name, value), (_, before) in zip(masked, unmasked, strict=True)
-    )
+    ]
+    return tuple(headers)
 
 
 class JournalEntry(NamedTuple):
@@ -139,23 +144,31 @@ class JournalEntry(NamedTuple):
     def with_text_headers(self) -> "JournalEntry":
         """Return the entry with headers as text."""
         return self._replace(
-            request_headers=tuple(_decode_headers(self.request_headers)),
-            response_headers=tuple(_decode_headers(self.response_headers)),
+            request_headers=_decode_headers(self.request_headers),
+            response_headers=_decode_headers(self.response_headers),
         )
 
-    def truncate(self, unmasked: "JournalEntry") -> "JournalEntry":
-        """Truncate the long values of this masked entry; ``unmasked`` is the entry before masking.
+    def mask(self, masking: Masking) -> "JournalEntry":
+        """Mask secrets, and truncate long values afterwards, because part of a secret is not recognized.
 
-        Values are truncated after masking, because masking would not recognize a truncated secret.
+        All texts are examined as one first, because most have no secret.
         """
-        return self._replace(
-            path=truncate_masked(self.path, unmasked.path, PATH_LENGTH_MAX),
-            query=truncate_masked(self.query, unmasked.query, PATH_LENGTH_MAX),
-            order_id=truncate_masked(self.order_id or "", unmasked.order_id or "", PATH_LENGTH_MAX) or None,
-            request=truncate_masked(self.request, unmasked.request, JOURNAL_BODY_BYTES),
-            response=truncate_masked(self.response, unmasked.response, JOURNAL_BODY_BYTES),
-            request_headers=_truncate_headers(self.request_headers, unmasked.request_headers),
-            response_headers=_truncate_headers(self.response_headers, unmasked.response_headers),
+        entry = self.with_text_headers()
+        headers = (*entry.request_headers, *entry.response_headers)
+        bodies = [body.decode(errors="surrogateescape") for body in (entry.request, entry.response)]
+        texts = [entry.path, entry.query, entry.order_id or "", *entry.ignored, *entry.warnings, *bodies]
+        text = TEXT_END.join(chain(texts, map(": ".join, headers), map(str, entry.unknown)))
+        names = TEXT_END.join([name for name, _ in headers])
+        is_clean = masking.mask_text(text) == text and not masking.names_code(names)
+        masked = entry if is_clean else masking.mask_record(entry)
+        return masked._replace(
+            path=truncate_masked(masked.path, entry.path, PATH_LENGTH_MAX),
+            query=truncate_masked(masked.query, entry.query, PATH_LENGTH_MAX),
+            order_id=truncate_masked(masked.order_id or "", entry.order_id or "", PATH_LENGTH_MAX) or None,
+            request=truncate_masked(masked.request, entry.request, JOURNAL_BODY_BYTES),
+            response=truncate_masked(masked.response, entry.response, JOURNAL_BODY_BYTES),
+            request_headers=_truncate_headers(masked.request_headers, entry.request_headers),
+            response_headers=_truncate_headers(masked.response_headers, entry.response_headers),
         )
 
     def summary(self) -> dict[str, Any]:
@@ -183,10 +196,6 @@ class JournalEntry(NamedTuple):
             return f"{error['type']}: {error['value']}"
         except (ValueError, LookupError, TypeError, RecursionError):  # from a fault, or truncated
             return None
-
-    def without_bodies(self) -> "JournalEntry":
-        """Return the entry without its bodies and headers."""
-        return self._replace(request=b"", response=b"", request_headers=(), response_headers=())
 
 
 class PerformedAction(NamedTuple):
@@ -258,12 +267,25 @@ class Failure(NamedTuple):
         }
 
 
+class Explanation:
+    """The explanation of a scenario's decision, made and masked when it is first read, as most are not."""
+
+    def __init__(self, decision: ScenarioDecision, masking: Masking) -> None:
+        self._decision = decision
+        self._masking = masking
+
+    @cached_property
+    def text(self) -> Decision:
+        """The deciding rule, or the nearest rule and its differences."""
+        return self._masking.mask_record(explain(self._decision))
+
+
 class RecordedDecision(NamedTuple):
     """A scenario's decision for an attempt; after a restart, only the explanation remains."""
 
     id: str
     transaction_id: str
-    decision: Decision | ScenarioDecision  # the explanation, if read from a store
+    decision: Decision | ScenarioDecision | Explanation
 
     @property
     def order_id(self) -> None:
@@ -275,7 +297,10 @@ class RecordedDecision(NamedTuple):
 
     def explanation(self) -> Decision:
         """Return the deciding rule, or the nearest rule and its differences."""
-        return explain(self.decision) if isinstance(self.decision, ScenarioDecision) else self.decision
+        decision = self.decision
+        if isinstance(decision, Explanation):
+            return decision.text
+        return explain(decision) if isinstance(decision, ScenarioDecision) else decision
 
 
 class ConfigurationChange(NamedTuple):
@@ -411,10 +436,7 @@ class _RecordsByOrder(NamedTuple):
 
 
 class Journal:
-    """The newest records of each kind, and the number of dropped requests.
-
-    Secrets are masked on reading, because most records are never read.
-    """
+    """The newest records of each kind, masked, and the number of dropped requests."""
 
     def __init__(self, events: Events, *, is_stored: bool = False) -> None:
         """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
@@ -455,7 +477,7 @@ class Journal:
         self._read_earlier = read
 
     def of(self, kind: type[AnyRecord], orders: Iterable[str | None] | None = None) -> list[AnyRecord]:
-        """Return the records of a kind, all or those of some orders, oldest first, unmasked."""
+        """Return the records of a kind, all or those of some orders, oldest first."""
         self._read()
         records = self._records.of(kind)
         if orders is None or not records:
@@ -483,19 +505,14 @@ class Journal:
         self._read()
         return self._records.dropped_count
 
-    @property
-    def failures(self) -> list[Failure]:
-        """The failed commands, oldest first, masked."""
-        return [self._masking.mask_record(failure) for failure in self.of(Failure)]
-
     def explanation(self, transaction_id: str | None) -> Decision | None:
-        """Explain the scenario's decision for an attempt, masked; None if no decision is known."""
+        """Explain the scenario's decision for an attempt; None if no decision is known."""
         self._read()
         decided = self._records.decisions.get(transaction_id or "")
-        return None if decided is None else self._masking.mask_record(decided.explanation())
+        return None if decided is None else decided.explanation()
 
     def decisions(self, attempts: Iterable[Transaction]) -> Iterator[TransactionDecision]:
-        """Yield the scenario's decisions for attempts, masked."""
+        """Yield the scenario's decisions for attempts."""
         for attempt in attempts:
             decision = self.explanation(attempt.id)
             if decision is not None:
@@ -503,10 +520,11 @@ class Journal:
 
     def add(self, records: Sequence[Record], unstored: Sequence[tuple[str, Entry]] = ()) -> None:
         """Add records, and show them and unstored entries to watchers; a full journal drops its oldest."""
-        self.restore(records)
+        masked = [self.mask(record) for record in records]
+        self.restore(masked)
         shown: list[tuple[str, Entry]] = [
             (EVENT_KINDS[type(record)], record)
-            for record in records
+            for record in masked
             if not isinstance(record, AgendaEvent | ConfigurationChange | ReachedStatus)
         ]
         if shown or unstored:
@@ -515,10 +533,24 @@ class Journal:
             self._on_added(self)
 
     def restore(self, records: Sequence[Record]) -> None:
-        """Add the records of a snapshot, which watchers have seen."""
+        """Add the masked records of a snapshot, which watchers have seen."""
         self._records.add(records)
         if self._is_stored:
             self._unstored.extend(records)
+
+    def mask(self, record: Record) -> Record:
+        """Mask the texts of a record that come from outside; identifiers and failures have none."""
+        masking = self._masking
+        match record:
+            case JournalEntry():
+                return record.mask(masking)
+            case PerformedAction():
+                return record._replace(how=masking.mask_record(record.how))
+            case ConfigurationChange():
+                return record._replace(before=masking.mask_record(record.before))
+            case RecordedDecision(decision=ScenarioDecision() as decision):
+                return record._replace(decision=Explanation(decision, masking))
+        return record
 
     def entries(
         self,
@@ -526,59 +558,30 @@ class Journal:
         orders: Iterable[str | None] | None = None,
         *,
         newest_first: bool = False,
-        with_bodies: bool = True,
     ) -> Iterator[JournalEntry]:
-        """Return the selected entries (default: all), masked on access.
-
-        Without bodies and headers, masking takes much less time.
-        """
+        """Return the selected entries (default: all)."""
         entries = self.of(JournalEntry, orders)
-        in_order = reversed(entries) if newest_first else entries
-        return self.mask_entries(filter(entry_filter, in_order), with_bodies=with_bodies)
+        return filter(entry_filter, reversed(entries) if newest_first else entries)
 
-    def mask_entries(
-        self, entries: Iterable[JournalEntry], *, with_bodies: bool = True
-    ) -> Iterator[JournalEntry]:
-        """Yield entries masked, each on access."""
-        for entry in entries:
-            yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
-
-    def unmasked_entries(self) -> list[JournalEntry]:
-        """Return all entries unmasked, oldest first; pass displayed text through ``masked``."""
-        return self.of(JournalEntry)
-
-    def mask_text(self, text: str) -> str:
-        """Mask the secrets in a text."""
-        return self._masking.mask_text(text)
-
-    def _mask_entry(self, entry: JournalEntry) -> JournalEntry:
-        return self._masking.mask_record(entry).truncate(entry)
-
-    def actions(self, orders: frozenset[str | None] | None = None) -> Iterator[PerformedAction]:
-        """Yield all actions, or those on some orders, oldest first, masked."""
-        return map(self._masking.mask_record, self.of(PerformedAction, orders))
-
-    def choices(self) -> Iterator[ConfigurationChange]:
-        """Yield the changes to the settings and the scenario, oldest first, masked."""
-        return map(self._masking.mask_record, self.of(ConfigurationChange))
+    def actions(self, orders: frozenset[str | None] | None = None) -> list[PerformedAction]:
+        """Return all actions, or those on some orders, oldest first."""
+        return self.of(PerformedAction, orders)
 
     def returns(self, orders: Iterable[str] | None = None) -> list[PerformedAction]:
-        """Return customers' visits to the return URL; these records contain no secrets."""
+        """Return customers' visits to the return URL."""
         return [action for action in self.of(PerformedAction, orders) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:
-        """Yield the records since the last call, masked, for the store."""
+        """Yield the records since the last call, for the store."""
         while self._unstored:
             try:
                 record = self._unstored.popleft()
             except IndexError:  # taken by another thread
                 return
-            if isinstance(record, JournalEntry):
-                yield self._mask_entry(record.with_text_headers())
-            elif isinstance(record, RecordedDecision):
-                yield self._masking.mask_record(record._replace(decision=record.explanation()))
+            if isinstance(record, RecordedDecision):
+                yield record._replace(decision=record.explanation())
             else:
-                yield self._masking.mask_record(record)
+                yield record
 
     def requeue(self, records: Sequence[Record]) -> None:
         """Requeue records after a failed save, unless the epoch has ended."""
@@ -591,5 +594,5 @@ class Journal:
         self._unstored.clear()
 
     def find(self, entry_id: str) -> JournalEntry | None:
-        """Find a request by its id, masked."""
+        """Find a request by its id."""
         return next(self.entries(lambda entry: entry.id == entry_id, newest_first=True), None)

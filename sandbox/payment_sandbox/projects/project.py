@@ -22,7 +22,7 @@ from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.projects.store import ChangeSet, ServerSync, Storage
+from payment_sandbox.projects.store import ChangeSet, Store
 from payment_sandbox.projects.unmatched import (
     faults_unmatched,
     note_unmatched,
@@ -80,10 +80,16 @@ class Services:
         """Drop all data of a deleted project."""
 
 
+CreateStore = Callable[["Project"], Store]
+"""Creates the empty store of a project's next epoch; its first commit deletes the records of earlier ones."""
+
+
 class Project:
     """A project: its identity and its current epoch; ``projects.locks`` describes the locks."""
 
-    def __init__(self, identity: Identity, settings: Settings, services: Services, storage: Storage) -> None:
+    def __init__(
+        self, identity: Identity, settings: Settings, services: Services, create_store: CreateStore
+    ) -> None:
         """Create a project in memory; ``begin`` saves it to its storage."""
         self.identity = identity
         self.project_id = identity.project_id
@@ -98,7 +104,7 @@ class Project:
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.slots = Slots()
         self.account = Account(services.meter) if services.meter is not None else None
-        self.storage = storage
+        self._create_store = create_store
         self._state_lock = ranked_lock(STATE)
         self.epoch = self.create_epoch(0, settings)
 
@@ -108,7 +114,7 @@ class Project:
         """Create an epoch in its initial state, without making it current."""
         start, real = self.identity.start, self.services.real
         clock = Clock.start(real, start.at or real.wall_now(), start.mode)
-        store = self.storage.store()
+        store = self._create_store(self)
         store.account = self.account
         epoch = Epoch(number, State.initial(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
@@ -196,7 +202,7 @@ class Project:
         self.services.forget(self)
 
     def publish(self, kind: str, /, **data: Any) -> None:
-        """Show an event to the watchers of all servers."""
+        """Show an event to the watchers."""
         self.epoch.journal.add((), [(kind, UnstoredEntry(shorten(data)))])
 
     def is_over(self) -> bool:
@@ -236,28 +242,24 @@ class Project:
                 raise Invalid([Violation(path, message) for path in paths])
 
     def _commit_epoch(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
-        state, now = epoch.state, epoch.now()
-        whole = (change or ChangeSet())._replace(chosen=state.chosen)
-        if epoch.store.is_shared:
-            whole = whole._replace(server_sync=self._build_server_sync(epoch, whole))
-        counters = epoch.counters(state, epoch.ids, epoch.timeline.sequence, now)
+        edit = Edit(epoch, epoch.now(), self.services.real.wall_now(), caller())
+        whole = epoch.store.complete((change or ChangeSet())._replace(chosen=epoch.state.chosen), edit)
+        epoch.timeline.sequence = edit.sequence
+        counters = epoch.counters(epoch.state, epoch.ids, edit.sequence, edit.now)
         epoch.store.commit(whole._replace(counters=counters), is_due=is_due)
-
-    @staticmethod
-    def _build_server_sync(epoch: Epoch, change: ChangeSet) -> ServerSync:
-        head, state = epoch.timeline.head(), epoch.state
-        due_in_seconds = state.clock.real_seconds_until(head.at) if head is not None else None
-        jobs = tuple(epoch.webhooks_to_send(change.deliveries))  # the store is still empty
-        if jobs:
-            epoch.timeline.sequence = jobs[-1].job
-        return ServerSync(state.clock, None, jobs, (), due_in_seconds, state.settings.idle_seconds_max)
 
     # Editing
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Load the project's newest state; within the context, block changes by this server and others."""
-        with self._state_lock, self.storage.transaction(self):
+    def locked(self, epoch: Epoch | None = None) -> Iterator[None]:
+        """Load the newest state; within the context, block changes by this server and others.
+
+        Raises:
+            ProjectReset: ``epoch`` is the caller's epoch, and has ended.
+        """
+        with self._state_lock, self.epoch.store.transaction():
+            if epoch is not None:
+                self._check_current(epoch)
             yield
 
     @contextmanager
@@ -274,7 +276,7 @@ class Project:
             QuotaReached: the change exceeds a quota, and is not due.
             Invalid: settings, scenario or faults would contain a secret, and the change is not due.
         """
-        with self._state_lock, self.storage.transaction(self):
+        with self._state_lock, self.epoch.store.transaction():
             current = self._check_current(epoch)
             edit = Edit(current, now or current.now(), self.services.real.wall_now(), caller())
             if (tracked := edit.caller.tracked) is not None:
@@ -314,15 +316,6 @@ class Project:
         else:
             self.services.wake(self)
 
-    def hold_clock(self) -> bool:
-        """Claim the clock for an advance; return False if another server holds the clock."""
-        return self.storage.hold_clock(self)
-
-    def release_clock(self, epoch: Epoch) -> None:
-        """Release the clock with the next change; a no-op after a reset."""
-        if epoch is self.epoch:
-            self.storage.release_clock()
-
     @contextmanager
     def blocking_edits(self, epoch: Epoch | None = None) -> Iterator[Epoch]:
         """Block edits for a moment, for changes to an epoch that are not stored.
@@ -332,17 +325,6 @@ class Project:
         """
         with self._state_lock:
             yield self._check_current(epoch)
-
-    @contextmanager
-    def with_newest_state(self, epoch: Epoch) -> Iterator[None]:
-        """Load the stored version of an epoch, and block changes by other servers in the context.
-
-        Raises:
-            ProjectReset: the project was reset or deleted in the meantime.
-        """
-        with self.locked() if epoch.store.is_shared else nullcontext():
-            self._check_current(epoch)
-            yield
 
     @contextmanager
     def try_blocking_edits(self) -> Iterator[bool]:
@@ -413,7 +395,7 @@ class Project:
     def send_pending(self) -> None:
         """Send the pending webhooks, and wake the project for its due commands."""
         epoch = self.epoch
-        if not epoch.store.is_shared:
+        if not epoch.store.has_jobs():
             for queued in epoch.webhooks_to_send(epoch.store.deliveries()):
                 self.put(epoch, queued._replace(job=0))
         self.services.wake(self)
@@ -468,6 +450,8 @@ class Project:
         epoch = self.epoch
         head = epoch.timeline.head()
         if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the scheduler at its end
+            return None
+        if epoch.awaits_advance:
             return None
         if head.at <= epoch.now():
             return 0.0

@@ -71,9 +71,8 @@ class Outbox:
         """Queue the held webhooks."""
         held.is_over = True
 
-    def send_now(self, queued: QueuedDelivery) -> bool:
-        """Send a webhook on this thread; return False if it is unsent."""
-        return False
+    def send_now(self, queued: QueuedDelivery) -> None:
+        """Send a webhook on this thread, outside the queue."""
 
     def send_held(self, held: HeldDeliveries) -> None:
         """Send the held webhooks on this thread."""

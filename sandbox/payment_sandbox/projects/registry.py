@@ -9,13 +9,12 @@ from typing import Any, Final, Protocol
 
 from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
-from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime, Start
+from payment_sandbox.projects.clock import FROZEN, RUNNING, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import Project, ProjectEntry, Services, list_project
+from payment_sandbox.projects.project import CreateStore, Project, ProjectEntry, Services, list_project
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
-from payment_sandbox.projects.store import Storage
 from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
@@ -34,8 +33,8 @@ class AlreadyMade(Refusal):
 class Storages(Protocol):
     """Storage for all projects of a server."""
 
-    def storage(self, identity: Identity, real: RealTime) -> Storage:
-        """Return the storage of one project."""
+    def storage(self, project_id: str) -> CreateStore:
+        """Return what creates the stores of one project."""
 
     def draw_ids(self, ids: Ids) -> AbstractContextManager[Ids]:
         """Provide the generator of ids for new projects; ``ids`` is the registry's own generator."""
@@ -106,9 +105,7 @@ class Registry:
             origin = format(fresh_seed(), "x")
             start = start._replace(settings={**settings.newer_settings, **settings.as_mapping()})
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
-            project = Project(
-                identity, settings, self.services, self.storages.storage(identity, self.services.real)
-            )
+            project = Project(identity, settings, self.services, self.storages.storage(project_id))
             project.masking.api_key = key
             project.begin(scenario, is_due=api_key is not None)  # fixed keys are declared at server start
             self._add(project)

@@ -1,11 +1,11 @@
-"""The records of an epoch, the interface of their storage, and the change set of an edit."""
+"""The records of an epoch, the interface to their storage, and the change set of an edit."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.cards import Credential
@@ -13,8 +13,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
-from payment_sandbox.projects.clock import Clock
+from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.faults import Use
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
@@ -49,17 +48,6 @@ class Counters:
     swapped: tuple[str, ...]
 
 
-class ServerSync(NamedTuple):
-    """The data that an edit sends to other servers."""
-
-    clock: Clock
-    part: RequestCommit | None = None  # the commit of a tracked request
-    jobs: tuple[QueuedDelivery, ...] = ()  # webhooks to send now
-    finished_jobs: tuple[int, ...] = ()  # numbers of finished jobs
-    due_in_seconds: float | None = None  # real time until the next agenda entry is due
-    unused_seconds_max: float | None = None  # idle real time after which the project is deleted
-
-
 class ChangeSet(NamedTuple):
     """The changes made by an edit: new versions of records, and added and removed agenda entries."""
 
@@ -71,7 +59,6 @@ class ChangeSet(NamedTuple):
     finished_entries: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
     chosen: Configuration | None = None  # None if unchanged
     counters: Counters | None = None  # after the edit; for a durable store only
-    server_sync: ServerSync | None = None  # for a shared store only
     answers: tuple[SavedAnswer, ...] = ()
     forgotten_answers: tuple[str, ...] = ()  # ids of expired and surplus answers
 
@@ -93,13 +80,17 @@ class JournalRow(NamedTuple):
 
 
 class Store(ABC):
-    """The records of an epoch in memory; subclasses commit change sets. By default, for a single server."""
+    """The records of an epoch in memory; subclasses commit change sets.
+
+    The last part is for stores that several servers share. By default, one server has the records to itself:
+    it may always send, advance the clock and trust its memory.
+    """
 
     is_durable: bool = False
     is_new: bool = False
     """Whether the store is durable and still empty, so that its first change set must be complete."""
     is_shared: bool = False
-    """Whether several servers write to the store, so that only one server sends webhooks."""
+    """Whether several servers write to the store, so that each commit is tracked."""
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}
@@ -120,35 +111,6 @@ class Store(ABC):
         """A webhook, with its attempts."""
         self.answer = self._answers.get
         """The answer to a request with an ``Idempotency-Key``, by the digest of the key."""
-
-    @property
-    def is_clock_held(self) -> bool:
-        """Whether another server advances the project's clock."""
-        return False
-
-    def must_send(self, queued: QueuedDelivery) -> bool:
-        """Whether this server must send the delivery."""
-        return True
-
-    def reserve_attempt(self, queued: QueuedDelivery) -> None:
-        """Ensure that no other server sends webhooks during the attempt."""
-        return
-
-    def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Whether no server has recorded the response to the delivery yet."""
-        return True
-
-    def share(self, journal: Journal) -> None:
-        """Share a new journal with other servers."""
-        return
-
-    def has_jobs(self) -> bool:
-        """Whether any server still has webhooks to send."""
-        return False
-
-    def holds_clock(self) -> bool:
-        """Whether the advance on this server still holds the project's clock."""
-        return True
 
     @abstractmethod
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
@@ -210,30 +172,33 @@ class Store(ABC):
         """Return all QR requests."""
         return list(self._qr_requests.values())
 
+    # Other servers
 
-SINGLE_SERVER: Final = nullcontext()
-
-
-class Storage(Protocol):
-    """The storage of one project, with a store per epoch; by default, for a single server."""
-
-    def store(self) -> Store:
-        """Create an empty store; its first commit deletes the records of an earlier epoch."""
-
-    def transaction(self, project: Any) -> AbstractContextManager[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """Load the newest state of the project, and block changes by other servers in the context.
 
         Raises:
             NotStored: the storage does not answer.
         """
-        return SINGLE_SERVER
+        return nullcontext()
 
-    @property
-    def awaits_courier(self) -> bool:
-        """Whether another server is currently sending the project's webhooks."""
-        return False
+    def follow(self, *, takes_over: bool = False) -> None:
+        """Load changes made by other servers into memory; with ``takes_over``, send orphaned webhooks."""
+        return
 
-    def answer(self, request_id: str) -> SavedAnswer | None:
+    def watch(self) -> None:
+        """Subscribe to events from other servers for a while."""
+        return
+
+    def share(self, journal: Journal) -> None:
+        """Share a new journal with other servers."""
+        return
+
+    def complete(self, change: ChangeSet, edit: Any) -> ChangeSet:
+        """Plan what the store commits besides the records of an edit."""
+        return change
+
+    def find_answer(self, request_id: str) -> SavedAnswer | None:
         """Return the answer to an executed request without a key, which got this id instead.
 
         Raises:
@@ -241,26 +206,40 @@ class Storage(Protocol):
         """
         return None
 
-    def watch(self, project: Any) -> None:
-        """Subscribe to events from other servers for a while."""
-        return
-
-    def follow(self, project: Any) -> None:
-        """Load changes made by other servers into memory."""
-        return
-
-    def hold_clock(self, project: Any) -> bool:
-        """Claim the project's clock for an advance; return False if another server holds the clock."""
+    def take(self, queued: QueuedDelivery) -> bool:
+        """Take a webhook out of the outbox; return False if another server sends it, or has sent it."""
         return True
 
-    def take_over(self, project: Any) -> None:
-        """Take over the orphaned webhooks."""
-        return
+    def is_taken(self, queued: QueuedDelivery) -> bool:
+        """Whether the attempt of this server counts, because no other server has recorded one."""
+        return True
 
-    def stop_advance(self, project: Any) -> None:
-        """Ask the server that is advancing the clock to stop."""
+    def has_jobs(self) -> bool:
+        """Whether any server still has webhooks to send."""
+        return False
+
+    @property
+    def awaits_courier(self) -> bool:
+        """Whether another server is currently sending the webhooks."""
+        return False
+
+    @property
+    def is_clock_held(self) -> bool:
+        """Whether another server advances the clock."""
+        return False
+
+    def hold_clock(self) -> bool:
+        """Claim the clock for an advance; return False if another server holds it."""
+        return True
+
+    def check_clock(self, *, is_advance: bool) -> None:
+        """Refuse a step of an advance that has lost the clock, or a due event beside another advance."""
         return
 
     def release_clock(self) -> None:
         """Release the clock with the next commit."""
+        return
+
+    def stop_advance(self) -> None:
+        """Ask the server that is advancing the clock to stop."""
         return

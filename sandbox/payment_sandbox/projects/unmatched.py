@@ -7,6 +7,7 @@ from typing import Any, Final
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.scenarios.model import FaultRule, ScenarioRule, Subject, WebhookRule
 from payment_sandbox.scenarios.sentences import UNCONDITIONAL_PHRASES, when_in_words
 
@@ -80,7 +81,7 @@ def _name(kind: str, document: Mapping[str, Any]) -> str:
 
 
 def _nearest_request(epoch: Epoch, rule: FaultRule) -> str:
-    entries = epoch.journal.unmasked_entries()[-SEARCHED_MAX:]
+    entries = epoch.journal.of(JournalEntry)[-SEARCHED_MAX:]
     known = dict.fromkeys((entry.method, entry.path) for entry in reversed(entries))
     if not known:
         return "; there were no requests"
@@ -91,7 +92,7 @@ def _nearest_request(epoch: Epoch, rule: FaultRule) -> str:
 
     method, path = min(known, key=rank)
     differs = " and ".join(_differences(rule, method, path)) or "time: it came before the fault"
-    return f"; {epoch.journal.mask_text(f'{method} {path}')} differs in the {differs}"
+    return f"; {method} {path} differs in the {differs}"
 
 
 def _differences(rule: FaultRule, method: str, path: str) -> list[str]:

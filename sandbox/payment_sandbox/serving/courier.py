@@ -159,7 +159,7 @@ class _HttpAddress:
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies on other threads, so that the time limit holds however the receiver behaves."""
-        copies = range(attempt.copies)
+        copies = range(attempt.effect.copies)
         if not attempt.are_parallel(over_network=self.is_on_network):
             return [self._outcome(attempt, self._begin(attempt)) for _ in copies]
         postings = [self._begin(attempt) for _ in copies]
@@ -211,7 +211,8 @@ class _Replacement(NamedTuple):
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Call the function."""
         return [
-            DeliveryOutcome(reply, attempt.real_at) for reply in self.send(attempt.request, attempt.copies)
+            DeliveryOutcome(reply, attempt.real_at)
+            for reply in self.send(attempt.request, attempt.effect.copies)
         ]
 
 

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import CreateStore
 from payment_sandbox.projects.quotas import Usage
-from payment_sandbox.projects.store import ChangeSet, Storage, Store
+from payment_sandbox.projects.store import ChangeSet, Store
 from payment_sandbox.storage.codec import encode
 
 DELIVERIES_MAX: Final = 10_000
@@ -21,19 +20,15 @@ Sizes = dict[str | int, int]
 """The sizes of records in bytes, by id; the id of an agenda entry is its sequence number."""
 
 
-class MemoryStorage(Storage):
+class MemoryStorage:
     """Volatile storage in the memory of the process."""
 
     def __init__(self) -> None:
         self._deleted_keys: set[str] = set()
 
-    def storage(self, identity: Identity, real: RealTime) -> "MemoryStorage":
-        """Return the storage of a project, which is this shared one."""
-        return self
-
-    def store(self) -> "MemoryStore":
-        """Create an empty store."""
-        return MemoryStore()
+    def storage(self, project_id: str) -> CreateStore:
+        """Return what creates the stores of a project."""
+        return lambda project: MemoryStore()
 
     @contextmanager
     def draw_ids(self, ids: Ids) -> Iterator[Ids]:
@@ -100,29 +95,22 @@ class MemoryStore(Store):
             self.save(change, surplus)
             self.apply(change, surplus)
             return
-        sizes = self._measure(change)
-        usage = self._usage_after(change, sizes, surplus)
+        sizes = self.measure(change)
+        usage = self.usage_after(change, sizes, surplus)
         if is_due and self.account.excess(usage) > 0:
             surplus += self._oldest_finished(change, surplus, self.account.excess(usage))
-            usage = self._usage_after(change, sizes, surplus)
+            usage = self.usage_after(change, sizes, surplus)
         with self.account.change_usage(usage, is_due=is_due):
             self.save(change, surplus)
             self.apply(change, surplus, sizes)
-
-    def apply_remote(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Apply a change set that another server has committed."""
-        sizes = self._measure(change)
-        if self.account is not None:
-            self.account.set_usage(self._usage_after(change, sizes, surplus))
-        self.apply(change, surplus, sizes)
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
         """Do nothing, because there is no other storage."""
 
     def load(self, change: ChangeSet) -> None:
         """Apply saved records, and count their sizes."""
-        sizes = self._measure(change)
-        usage = self._usage_after(change, sizes, ())
+        sizes = self.measure(change)
+        usage = self.usage_after(change, sizes, ())
         self.apply(change, (), sizes)
         if self.account is not None:
             self.account.set_usage(usage)
@@ -152,11 +140,11 @@ class MemoryStore(Store):
         if sizes is not None:
             self._record_sizes.replace(sizes, (*surplus, *change.finished_entries, *change.forgotten_answers))
 
-    def _measure(self, change: ChangeSet) -> Sizes | None:
+    def measure(self, change: ChangeSet) -> Sizes | None:
         """Measure a change in bytes; None if no quota counts bytes."""
         return measure_records(change) if self.account is not None and self.account.needs_bytes else None
 
-    def _usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
+    def usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
         """Return the usage after a change."""
         orders = len(self._orders) + sum(order_id not in self._orders for order_id in change.orders)
         deleted: set[str | int] = {*surplus, *change.finished_entries, *change.forgotten_answers}

@@ -13,9 +13,9 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING, Clock, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import Project, ProjectEntry, Services
+from payment_sandbox.projects.project import CreateStore, Project, ProjectEntry, Services
 from payment_sandbox.projects.settings import Settings, read_settings, read_stored_settings
-from payment_sandbox.projects.store import ChangeSet, Configuration, Counters, JournalRow, Storage
+from payment_sandbox.projects.store import ChangeSet, Configuration, Counters, JournalRow
 from payment_sandbox.storage.codec import (
     FORMAT,
     AgendaEntry,
@@ -127,11 +127,11 @@ class RowStore(MemoryStore, ABC):
 
     is_durable = True
 
-    def __init__(self, database: RowDatabase, identity: Identity, real: RealTime) -> None:
+    def __init__(self, database: RowDatabase, project: Project) -> None:
         super().__init__()
         self.is_new = True
-        self.identity = identity
-        self.real = real
+        self.identity = project.identity
+        self.real = project.services.real
         self.database = database
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
@@ -259,14 +259,18 @@ def _list_readable(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
 
 
 def resume_project(
-    identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
+    identity: Identity,
+    stored: StoredProject,
+    services: Services,
+    create_store: CreateStore,
+    place: object = None,
 ) -> Project:
     """Restore a stored project; a warning about missing orders names ``place``, unless it is None.
 
     Raises:
         Invalid: the state is inconsistent.
     """
-    project = Project(identity, Settings(), services, storage)
+    project = Project(identity, Settings(), services, create_store)
     real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
     resume(project, {"format": FORMAT, **stored.state}, real_at)
     if stored.newest_number is not None:

@@ -385,7 +385,7 @@ def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _requeue_failed(project: Project) -> Snapshot:
-    """Return the project's state with failed commands requeued, because another server may run them."""
+    """Return the project's state with failed commands requeued, because they may succeed elsewhere."""
     unsent = map(
         _unsent_webhook, project.epoch.unsent_webhooks()
     )  # a webhook sent meanwhile is in both lists
@@ -469,7 +469,7 @@ def _mask(masking: Masking, document: Any, name: str = "") -> Any:
     """Mask secrets in a snapshot of any origin, as in the project's own records."""
     if name in UNMASKED_KEYS:
         return document
-    if name == "attempts":
+    if name in ("attempts", "decisions"):
         return masking.mask_record(document)
     if isinstance(document, dict):
         return {key: _mask(masking, value, key) for key, value in masking.masked_items(document)}

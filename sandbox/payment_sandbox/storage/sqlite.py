@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import RUNNING, RealTime
+from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
-from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.project import CreateStore, Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.store import ChangeSet, JournalRow, Storage
+from payment_sandbox.projects.store import ChangeSet, JournalRow
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, join_problems
 from payment_sandbox.storage.dialects import (
@@ -318,9 +319,9 @@ class StateFile:
             self._database.close()
             self._locked_file.release()
 
-    def storage(self, identity: Identity, real: RealTime) -> "SqliteStorage":
-        """Return the storage of one project."""
-        return SqliteStorage(self, identity, real)
+    def storage(self, project_id: str) -> CreateStore:
+        """Return what creates the stores of a project."""
+        return partial(SqliteStore, self)
 
     @contextmanager
     def draw_ids(self, ids: Ids) -> Iterator[Ids]:
@@ -408,19 +409,6 @@ def _execute_all(run: sqlite3.Connection, statements: Sequence[str], values: Map
         run.execute(translate(SQLITE, statement), values)
 
 
-class SqliteStorage(Storage):
-    """Creates the stores of one project, one per epoch."""
-
-    def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
-        self._file = file
-        self._identity = identity
-        self._real = real
-
-    def store(self) -> "SqliteStore":
-        """Create an empty store; its first commit deletes the rows of an earlier epoch."""
-        return SqliteStore(self._file, self._identity, self._real)
-
-
 class SqliteStore(RowStore):
     """The store of one epoch in the file."""
 
@@ -460,4 +448,4 @@ def _restore_project(
     identity = read_identity(stored.identity)
     if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
         raise Invalid([Violation("identity", "also belongs to another project")])
-    return resume_project(identity, stored, services, file.storage(identity, services.real), file.path)
+    return resume_project(identity, stored, services, file.storage(identity.project_id), file.path)

@@ -57,7 +57,7 @@ def _wait_for_turn(call: Call, tracked: TrackedRequest, key: str) -> None:
     until_seconds = monotonic_seconds() + call.connection.repeat_seconds
     while True:
         epoch = project.epoch
-        tracked.refuse_repeat(epoch.saved_answer(tracked.key_digest) or project.storage.answer(key))
+        tracked.refuse_repeat(epoch.saved_answer(tracked.key_digest) or epoch.store.find_answer(key))
         other = tracked.begin(epoch.running_requests)
         if other is None:
             return

@@ -99,7 +99,7 @@ def _find_unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
 def _find_failed_changes(project: Project) -> dict[str, str]:
     """Return how the last change to each order failed, by order id; omit orders where it succeeded."""
     failed: dict[str, str] = {}
-    for entry in project.epoch.journal.entries(with_bodies=False):
+    for entry in project.epoch.journal.entries():
         if kind_of_call(entry.method, entry.path) in (READ, CREATE):
             continue
         order_id = order_id_of(entry.path)

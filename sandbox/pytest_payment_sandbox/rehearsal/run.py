@@ -231,7 +231,7 @@ class RehearsedRun(Rehearsal):
     @property
     def scheduled_calls(self) -> set[str]:
         """The ids of calls made when one of the shop's jobs ran, or caught up after a jump of the clock."""
-        entries = self.project.epoch.journal.entries(with_bodies=False)
+        entries = self.project.epoch.journal.entries()
         return {entry.id for entry in entries if entry.at in self._job_times}
 
     @property
@@ -472,7 +472,7 @@ class RehearsedRun(Rehearsal):
         """
         about = [
             entry.fault is not None and entry.fault.loses_response
-            for entry in self.project.epoch.journal.unmasked_entries()
+            for entry in self.project.epoch.journal.entries()
             if kind_of_call(entry.method, entry.path) in calls
             and (entry.order_id == order_id or order_id.encode() in entry.response)
         ]

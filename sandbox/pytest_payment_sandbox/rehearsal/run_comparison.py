@@ -133,7 +133,7 @@ def find_unshipped_captures(entries: Iterable[BookEntry], project: Project) -> I
 def _orders_with_refused_repetition(project: Project) -> set[str]:
     """Return the orders whose last capture was refused after the response to an earlier capture was lost."""
     lost, refused = set[str](), set[str]()
-    for entry in project.epoch.journal.entries(with_bodies=False):
+    for entry in project.epoch.journal.entries():
         if CAPTURES_SEGMENT not in entry.path:
             continue
         order_id = order_id_of(entry.path)

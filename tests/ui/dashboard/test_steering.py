@@ -145,11 +145,17 @@ def test_settings_are_changed(sandbox: Sandbox) -> None:
     assert (settings["absolute_urls"], settings["payment_methods"]) == (True, ["credit-card", "wallet-web"])
     for_plugins = {"numeric_ids": "text", "personal_data": "required", "refund_mismatch": "lines"}
     banks = [{"id": "INGBNL2A", "name": "ING"}]
-    sent = {**for_plugins, "unknown_locale": "ignore", "issuer_required": [], "issuers": json.dumps(banks)}
+    sent = {
+        **for_plugins,
+        "unknown_locale": "ignore",
+        "issuer_required": [],
+        "issuers": json.dumps(banks),
+    } | {"webhook_timeout": "2.5"}
     browser.send(form, {**changes, **sent, "payment_methods": ["credit-card", "wallet-web"]}, page)
     settings = sandbox.get("/control/project/").json()["settings"]
     assert {name: settings[name] for name in for_plugins} == for_plugins
     assert (settings["unknown_locale"], settings["issuer_required"]) == ("ignore", False)
+    assert settings["webhook_timeout"] == 2.5
     assert [{name: bank[name] for name in ("id", "name")} for bank in settings["issuers"]] == banks
     assert "INGBNL2A" in browser.open("settings/").form_to("settings/").fields["issuers"]
     wrong = browser.send(form, {"webhook_url": "ftp://x", "name": "Other"}, page, 400)

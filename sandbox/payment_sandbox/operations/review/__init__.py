@@ -195,11 +195,11 @@ def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistor
 def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     """Add the risk and the documentation page to a finding.
 
-    Strings from the shop are masked, shortened, and escaped so that they cannot break a line.
+    Strings from the shop are shortened, and escaped so that they cannot break a line.
     """
 
     def sanitize(text: str) -> str:
-        return make_printable(epoch.journal.mask_text(text))[:TEXT_MAX]
+        return make_printable(text)[:TEXT_MAX]
 
     finding = finding._replace(
         problem=sanitize(convert_cents(finding.problem)),

@@ -367,13 +367,14 @@ def _is_paid(order: Order) -> bool:
 
 
 def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find transfers above the order's amount whose surplus was not refunded within a day."""
-    for order in _paid_a_day_ago(history):
-        surplus_cents = min(order.received_cents, refundable_cents(order)) - order.amount_cents
+    """Find money beyond an order's amount, or for a cancelled order, that was not refunded within a day."""
+    for order in _ended_a_day_ago(history):
+        earned_cents = order.amount_cents if _is_paid(order) else 0
+        surplus_cents = refundable_cents(order) - earned_cents
         if surplus_cents > 0:
-            is_paid_twice = surplus_cents >= order.amount_cents or len(_payments(order)) > 1
+            is_twice = surplus_cents >= order.amount_cents or len(_payments(order)) > 1
             yield Finding(
-                "A45" if is_paid_twice else "HOOK-13",
+                "A45" if earned_cents and is_twice else "HOOK-13",
                 f"{_describe_payments(order)}, and your shop did not return {euros(surplus_cents)}",
                 "Compare the received money with the order's amount, and refund the surplus with "
                 "POST /v1/orders/<order_id>/refunds/.",
@@ -389,6 +390,8 @@ def _payments(order: Order) -> list[Transaction]:
 
 def _describe_payments(order: Order) -> str:
     amount, paid = euros(order.amount_cents), _payments(order)
+    if order.status == OrderStatus.CANCELLED:
+        return f"The customer paid {euros(order.received_cents)} for an order that was cancelled"
     if len(paid) == 1:
         return f"The customer transferred {euros(order.received_cents)} for {amount}"
     payments = (f"{euros(each.received_cents)} by {each.payment_method} ({each.id})" for each in paid)
@@ -399,7 +402,7 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
     """Find payments that sent no webhook and that the shop did not notice for a day."""
     unknown = _payments_without_notice(history)
     paid = {each.order_id: each for each in reversed(history.reached) if each.status in PAID_STATUSES}
-    for order in _paid_a_day_ago(history):
+    for order in filter(_is_paid, _ended_a_day_ago(history)):
         if order.id in unknown and _is_unread(history.attempted_reads[order.id], paid[order.id].real_at):
             yield Finding(
                 "HOOK-12",
@@ -435,13 +438,15 @@ def _is_unread(reads: Iterable[JournalEntry], since: datetime) -> bool:
     return all(start_of(read) < since for read in reads)
 
 
-def _paid_a_day_ago(history: ReviewedHistory) -> list[Order]:
-    """Return the orders that were paid at least a day ago."""
-    changed = {each.order_id: each.at for each in history.reached if each.payment_method is None}
+def _ended_a_day_ago(history: ReviewedHistory) -> list[Order]:
+    """Return the orders that were paid or cancelled, and have not changed for a day."""
+    changed = {each.order_id: each.at for each in history.reached}
     return [
         order
         for order in sorted(history.orders.values(), key=lambda order: order.id)
-        if _is_paid(order) and order.id in changed and history.now - changed[order.id] >= NOTICE_PERIOD
+        if (_is_paid(order) or order.status == OrderStatus.CANCELLED)
+        and order.id in changed
+        and history.now - changed[order.id] >= NOTICE_PERIOD
     ]
 
 

@@ -17,7 +17,7 @@ from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, ConfigurationChange, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
 from payment_sandbox.ui.dashboard.comparison import failing_variation, what_if_options
@@ -211,7 +211,7 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
                 for entry in epoch.journal.entries()
             ),
             "actions": map(to_plain_data, epoch.journal.actions()),
-            "choices": map(to_plain_data, epoch.journal.choices()),
+            "choices": map(to_plain_data, epoch.journal.of(ConfigurationChange)),
             "snapshot": {
                 name: _as_json_value(part) for name, part in snapshot.snapshot_parts(project).items()
             },

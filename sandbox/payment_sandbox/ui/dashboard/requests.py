@@ -113,9 +113,7 @@ def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delive
     """Yield the calls and the webhooks of the list; a webhook has the place of its status."""
     epoch = project.epoch
     reached = {(each.order_id, each.status): each for each in epoch.journal.of(ReachedStatus)}
-    calls = epoch.journal.entries(
-        lambda entry: query.matches_call(project, entry), newest_first=True, with_bodies=False
-    )
+    calls = epoch.journal.entries(lambda entry: query.matches_call(project, entry), newest_first=True)
     webhooks, unsent_entries = (
         (each for each in reversed(known) if query.matches_webhook(project, each))
         for known in (epoch.store.deliveries(), [each for each in unsent if not each.url])
@@ -164,26 +162,24 @@ def get_requests_view(call: Call, project_id: str) -> Response:
 
 def _rows(project: Project, page: Sequence[Entry]) -> list[dict[str, object]]:
     """Describe calls and webhooks, with the reasons for refusals and failures."""
-    ids = {entry.id for entry in page}
-    complete = {entry.id: entry for entry in project.epoch.journal.unmasked_entries() if entry.id in ids}
     next_at = _next_attempts(project.epoch)
     return [
-        _call_row(project, entry, complete.get(entry.id, entry))
+        _call_row(project, entry)
         if isinstance(entry, JournalEntry)
         else {"is_call": False, **_webhook_row(project, entry, next_at.get(entry.id))}
         for entry in page
     ]
 
 
-def _call_row(project: Project, entry: JournalEntry, complete: JournalEntry) -> dict[str, object]:
+def _call_row(project: Project, entry: JournalEntry) -> dict[str, object]:
     epoch = project.epoch
-    words, status = describe_call(complete), status_in(complete)
+    words, status = describe_call(entry), status_in(entry)
     words = f"{words} → {status}" if words and status else words
     return {
         "is_call": True,
         **journal_summary(entry),
         "order_id": entry.order_id if epoch.store.order(entry.order_id or "") is not None else None,
-        "words": epoch.journal.mask_text(short_reason(complete) if entry.rule is not None else words),
+        "words": short_reason(entry) if entry.rule is not None else words,
         "took_ms": _duration_ms(entry),
     }
 
@@ -254,11 +250,11 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
 
 
 def _request_values(project: Project, entry: JournalEntry) -> Mapping[str, object]:
-    ids = [known.id for known in project.epoch.journal.unmasked_entries()]
+    ids = [known.id for known in project.epoch.journal.of(JournalEntry)]
     at = ids.index(entry.id)
     return {
         "entry": request_record(project, entry),
-        "reason": project.epoch.journal.mask_text(refusal_message(entry)) or short_reason(entry),
+        "reason": refusal_message(entry) or short_reason(entry),
         "took_ms": _duration_ms(entry),
         "curl": curl(project, entry),
         "older": ids[at - 1] if at else None,

@@ -7,6 +7,7 @@ from payment_sandbox.operations.coverage import Matrix, coverage
 from payment_sandbox.operations.review import Finding, FindingGroup, group_findings, review
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
@@ -53,7 +54,7 @@ def listed_id(order: Order) -> str:
 
 def available_review(project: Project, *, may_wait: bool) -> CurrentReview | None:
     """Return the review of the project; None if the first review is slow and the caller cannot wait."""
-    is_long = len(project.epoch.journal.unmasked_entries()) > IMMEDIATE_REVIEW_MAX
+    is_long = len(project.epoch.journal.of(JournalEntry)) > IMMEDIATE_REVIEW_MAX
     if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
         return None
     return current_review(project)

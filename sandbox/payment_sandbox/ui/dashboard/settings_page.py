@@ -8,7 +8,7 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.forms import Choice, Flag, Items
-from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.fields import Anything, Number
 from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -50,6 +50,7 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "webhook_url": "Webhook address",
         "forward_to": "Forward webhooks to",
         "webhook_timing": "Webhook timing",
+        "webhook_timeout": "Seconds until a webhook times out",
     },
     "Payment methods": {
         "payment_methods": "Enabled methods",
@@ -84,6 +85,7 @@ EXAMPLES: Final = {
     "expires_after": "P7D",
     "webhook_url": "http://localhost:3000/webhook",
     "forward_to": "http://localhost:3000/webhook",
+    "webhook_timeout": "5",
     "aliases": '{"my-bank-button": "bank-redirect-nl"}',
     "issuers": '["INGBNL2A", {"id": "RABONL2U", "name": "Rabo"}]',
     "errors": '{"ORD-03": {"status": 422}}',
@@ -157,7 +159,7 @@ def _read_value(call: Call, name: str, kind: str) -> Any:
     if kind == FLAG:
         return bool(values)
     text = values[0].strip() if values else ""
-    if kind == OBJECT:
+    if kind == OBJECT or isinstance(SETTINGS_FORM.fields[name], Number):
         return _parse_object(text)
     return text or (None if SETTINGS_FORM.fields[name].allow_none else "")
 

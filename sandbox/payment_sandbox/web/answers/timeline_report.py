@@ -13,6 +13,7 @@ from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import (
     RETURN,
+    Failure,
     JournalEntry,
     PerformedAction,
     ReachedStatus,
@@ -115,12 +116,10 @@ def journal(
     Raises:
         Invalid: no request has the id ``before``.
     """
-    known = project.epoch.journal
-    shown = newest_page(known.unmasked_entries(), page, wanted.matches, NOT_IN_JOURNAL)
-    entries = known.mask_entries(shown, with_bodies=not is_summary)
+    shown = newest_page(project.epoch.journal.of(JournalEntry), page, wanted.matches, NOT_IN_JOURNAL)
     if is_summary:
-        return map(journal_summary, entries)
-    return (request_record(project, entry) for entry in entries)
+        return map(journal_summary, shown)
+    return (request_record(project, entry) for entry in shown)
 
 
 def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
@@ -138,7 +137,7 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the failed events, oldest first."""
     return [
         to_plain_data(failure)
-        for failure in list(project.epoch.journal.failures)
+        for failure in project.epoch.journal.of(Failure)
         if order_id in (None, failure.order_id)
     ]
 

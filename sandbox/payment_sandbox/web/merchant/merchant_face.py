@@ -122,7 +122,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
     )
     state = project.epoch.state
     if call.connection.headers is not None and (state.faults.faults or state.scenario_faults.faults):
-        entry = entry._replace(resent_of=find_resent(journal, entry))
+        entry = entry._replace(resent_of=find_resent(journal, entry.mask(project.masking)))
     journal.add([entry])
 
 
