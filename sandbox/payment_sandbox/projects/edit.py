@@ -416,12 +416,13 @@ class Edit:
             self.publish("faults", **self.state.faults.document)
 
     def _is_at_rest(self, order_id: str) -> bool:
-        """Whether an order has reached a final status, and none of its webhooks is pending."""
+        """Whether an order has reached a final status, and no webhook is pending or awaits a listener."""
         order = self.orders.get(order_id) or self.epoch.find_order(order_id)
         stored = {delivery.id: delivery for delivery in self.epoch.store.deliveries_of(order_id)}
         own = {item.id: item for item in self._deliveries.values() if item.order_id == order_id}
         deliveries = (stored | own).values()
-        return order.is_final and all(item.state is not DeliveryState.PENDING for item in deliveries)
+        waiting = (DeliveryState.PENDING, DeliveryState.UNSENT)
+        return order.is_final and all(item.state not in waiting for item in deliveries)
 
     def _add_state(self, change: ChangeSet) -> ChangeSet:
         epoch, state, before = self.epoch, self.state, self.epoch.state
