@@ -167,7 +167,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "python": references.python_reference,
     "commands": commands_reference,
     "merchant-api": lambda: references.describe_calls("merchant API"),
-    "control-api": lambda: references.describe_calls("control API", "server", "documentation"),
+    "control-api": lambda: references.describe_calls("control ", "server", "documentation"),
     "pages": lambda: references.describe_calls("pages"),
 }
 BLOCK: Final = re.compile(

@@ -279,7 +279,7 @@ def describe_calls(*tags: str) -> str:
         _describe_call(method, path, operation, schemas)
         for path, operations in whole["paths"].items()
         for method, operation in operations.items()
-        if operation["tags"][0].partition(":")[0] in tags
+        if operation["tags"][0].startswith(tags)
     ]
     return "\n\n".join(shown)
 

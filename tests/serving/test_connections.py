@@ -121,12 +121,23 @@ def send_slowly(client: socket.socket) -> None:
             client.recv(1)
 
 
-def test_a_body_has_a_total_time() -> None:
+@pytest.mark.parametrize(
+    ("line", "limits"),
+    [
+        ("POST /v1/orders/", Limits(body_seconds=0.5, silent_seconds=60, snapshot_seconds=60)),
+        ("PUT /control/state/", Limits(body_seconds=60, silent_seconds=60, snapshot_seconds=0.5)),
+    ],
+    ids=["without a key", "a snapshot"],
+)
+def test_a_body_has_a_total_time(line: str, limits: Limits) -> None:
     """A client that sends a byte now and then is given up, however often it sends one."""
-    limits = Limits(body_seconds=0.5, silent_seconds=60)
     with make_server(limits=limits) as server, ExitStack() as stack:
         client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=0.05))
-        client.sendall(b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n")
+        credentials = b64encode(f"{FIRST_API_KEY}:".encode()).decode() if "state" in line else "none"
+        client.sendall(
+            f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {credentials}\r\n"
+            f"Content-Length: {2 << 20 if 'state' in line else 100_000}\r\n\r\n".encode()
+        )
         with pytest.raises(ConnectionError):
             send_slowly(client)
 

@@ -178,7 +178,10 @@ def test_due_entries_stay_within_the_quota_of_the_server(shop: Shop) -> None:
 
 
 def test_shrinking_changes_are_never_refused(small_server: Server) -> None:
-    """In a full project, faults and scenario can be deleted and an earlier state restored."""
+    """In a full project, faults and scenario can be deleted and an earlier state restored.
+
+    The faults take more room than an order, so that there is room for one when they are deleted.
+    """
     sandbox = Sandbox(small_server)
     state = sandbox.get("/control/state/").json()
     sandbox.put("/control/faults/", {"faults": [{"when": {"path": "/x/"}, "then": {"status": 503}}] * 60})

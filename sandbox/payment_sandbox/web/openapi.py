@@ -68,7 +68,6 @@ BLUEPRINT_TAGS: Final = {
     "health": SERVER_TAG,
     "description": SERVER_TAG,
 }
-CONTROL_TAG: Final = ("control API: listener", "The calls of a listener, which forwards webhooks to a shop.")
 UNDESCRIBED_BLUEPRINTS: Final = "dashboard"  # blueprints without a description: programs use the control API
 STRICT_BLUEPRINTS: Final = ("control", "watching", "projects")  # blueprints that refuse unknown keys
 GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_BLUEPRINTS, (400, 403))}
@@ -248,7 +247,7 @@ def _operation(
 
 
 def _tag(rule: Rule, facts: Facts) -> tuple[str, str]:
-    return facts.tag or BLUEPRINT_TAGS.get(rule.endpoint.partition(".")[0], CONTROL_TAG)
+    return facts.tag or BLUEPRINT_TAGS[rule.endpoint.partition(".")[0]]
 
 
 def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:

@@ -256,7 +256,7 @@ def split_hint(hint: Any) -> tuple[Any, list[Any]]:
 def tag_of(made: ControlCommand) -> tuple[str, str]:
     """Return the tag of a command in OpenAPI, its subject, and the description of the subject."""
     subject = made.module.rpartition(".")[2].removesuffix("_control")
-    return f"control API: {subject}", sys.modules[made.module].__doc__ or ""
+    return f"control {subject}", sys.modules[made.module].__doc__ or ""
 
 
 def _title(name: str) -> str:

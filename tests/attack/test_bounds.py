@@ -1,0 +1,95 @@
+"""Foreign text costs little, whatever it is; a listener posts nowhere but to its own address."""
+
+import json
+import random  # noqa: TID251 (seeded: every run is the same)
+from time import thread_time
+from typing import Final
+
+import pytest
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.listening import Listener
+from payment_sandbox.kernel.masking import mask
+from payment_sandbox.orders.webhooks import Reply, WebhookRequest
+from payment_sandbox.web.error_bodies import RequestRefused
+from payment_sandbox.web.snapshot_bodies import RECORD_VALUES_MAX, parse_snapshot
+from tests.attack import limit, scaled
+from tests.support.driver import Sandbox
+
+SEED: Final = 65
+PARTS: Final = [
+    *'0149aZ \n"\\%:=[]{}&-+,é',
+    *("4111111111111111", "4111 1111", "%20", "%2", "cvc", '"cvv":', "card code", "basic ", "\\u00a0"),
+    *("41111111-1111-4111-8111-111111111111", "79ef8de3f48599518263517c32bc065e", "0" * 30),
+]
+COST_MAX: Final = 40
+"""Times the cost of encoding; most texts take less than half, but these may have nothing but secrets."""
+OWN: Final = "http://127.0.0.1:9/webhook"
+
+
+def cost(text: str) -> float:
+    """Return the time for masking a text, in times for encoding it, in the best of many pairs of runs."""
+    best = float("inf")
+    for _ in range(100):
+        started = thread_time()
+        mask(text, "0123456789abcdef-key")
+        masked = thread_time()
+        for _ in range(COST_MAX):
+            json.dumps(text)
+        best = min(best, COST_MAX * (masked - started) / (thread_time() - masked))
+        if best <= COST_MAX:
+            break
+    return best
+
+
+def test_masking_any_text_costs_little() -> None:
+    """Random repetitions of hostile parts are masked in a bounded number of times the cost of encoding them."""
+    draw = random.Random(SEED)
+    costs = []
+    for _ in range(scaled(2000, 60)):
+        part = "".join(draw.choices(PARTS, k=draw.randint(1, 8)))
+        costs.append((cost(part * (8000 // len(part))), part))
+    worst, part = max(costs)
+    limit(f"cost of masking, in that of encoding, of {part[:20]!a}", worst, COST_MAX)
+
+
+def test_snapshots_of_many_values_are_refused_before_they_are_parsed() -> None:
+    """Whatever the values of a record are, too many are refused, even if the rest is no JSON."""
+    for value in (b"[],", b"1,", b'"",', b"{},", b"[[]],"):
+        body = b'{"orders":[[' + value * (RECORD_VALUES_MAX + (4 << 20)) + b"no JSON"
+        with pytest.raises(RequestRefused) as refused:
+            parse_snapshot(body)
+        assert refused.value.status == 413, value
+
+
+def test_a_listener_posts_nowhere_else(sandbox: Sandbox) -> None:
+    """Neither the address nor a header of a server's offer is used, but the content type."""
+    draw = random.Random(SEED)
+    sent: list[WebhookRequest] = []
+
+    def send(request: WebhookRequest, timeout_seconds: float) -> Reply:
+        sent.append(request)
+        return Reply(1.0, status=200)
+
+    client = SandboxClient(sandbox.url, sandbox.key)
+    listener = Listener(client, OWN, on_forwarded=lambda webhook: None, on_server=print, send=send)
+    names = (
+        "Host",
+        "Authorization",
+        "Transfer-Encoding",
+        "Content-Length",
+        "X-Admin",
+        "Cookie",
+        "Content-Type",
+    )
+    for _ in range(scaled(2000, 50)):
+        offer = {
+            **dict.fromkeys(("id", "webhook", "at", "order_id", "number", "status"), "x"),
+            "by_hand": False,
+            "url": draw.choice(["http://169.254.169.254/", f"{OWN}/../delete-all", "file:///etc/passwd", ""]),
+            "headers": {draw.choice([name, name.lower()]): "a/b" for name in draw.sample(names, 3)},
+            "body": "{}",
+        }
+        listener._forward(offer)
+    assert {request.url for request in sent} == {OWN}
+    assert {name.lower() for request in sent for name in request.headers} <= {"content-type"}
