@@ -242,7 +242,8 @@ class Project:
                 raise Invalid([Violation(path, message) for path in paths])
 
     def _commit_epoch(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
-        edit = Edit(epoch, epoch.now(), self.services.real.wall_now(), caller())
+        now = epoch.now()
+        edit = Edit(epoch, now, now, caller())
         whole = epoch.store.complete((change or ChangeSet())._replace(chosen=epoch.state.chosen), edit)
         epoch.timeline.sequence = edit.sequence
         counters = epoch.counters(epoch.state, epoch.ids, edit.sequence, edit.now)
