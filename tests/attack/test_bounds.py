@@ -2,15 +2,20 @@
 
 import json
 import random  # noqa: TID251 (seeded: every run is the same)
+import socket
+from contextlib import ExitStack
 from time import thread_time
 from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
+import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.listening import Listener
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
+from payment_sandbox.web.bodies import STATE_BYTES_MAX
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.snapshot_bodies import RECORD_VALUES_MAX, parse_snapshot
 from tests.attack import limit, scaled
@@ -60,6 +65,25 @@ def test_snapshots_of_many_values_are_refused_before_they_are_parsed() -> None:
         with pytest.raises(RequestRefused) as refused:
             parse_snapshot(body)
         assert refused.value.status == 413, value
+
+
+def test_snapshots_announced_without_a_key_refuse_nobody(sandbox: Sandbox) -> None:
+    """Connections that announce the largest snapshot with a wrong key are refused, and reserve no memory."""
+    address = urlsplit(sandbox.url)
+    head = (
+        f"PUT /control/state/ HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Type: application/json\r\n"
+        f"Authorization: Basic eDp4\r\nContent-Length: {STATE_BYTES_MAX}\r\n\r\n{{"
+    ).encode()
+    with ExitStack() as stack:
+        for _ in range(scaled(500, 20)):
+            connection = socket.create_connection((address.hostname, address.port), timeout=60)
+            stack.enter_context(connection).sendall(head)
+            assert connection.recv(12) == b"HTTP/1.1 401"
+        state = sandbox.get("/control/state/").content + b" " * (2 << 20)
+        headers = {"Content-Type": "application/json"}
+        url = f"{sandbox.url}/control/state/"
+        restored = requests.put(url, state, headers=headers, auth=(sandbox.key, ""), timeout=60)
+        assert restored.status_code == 200, restored.text
 
 
 def test_a_listener_posts_nowhere_else(sandbox: Sandbox) -> None:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import payment_sandbox.web
 from payment_sandbox.delivery.receivers import REPLACED_MAX
 from payment_sandbox.fidelity import ledger
+from payment_sandbox.forms.fields import Label
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
@@ -105,6 +106,7 @@ def request_limits_table() -> str:
         ("Values in a snapshot", f"{STATE_VALUES_MAX:,}, in one order {RECORD_VALUES_MAX:,}", "413"),
         ("Order lines of an order, a capture, a void or a refund", f"{LINES_MAX:,}", "400"),
         ("Rules, faults and webhook rules in a scenario", f"{RULES_MAX:,} each", "400"),
+        ("Names and descriptions of projects and scenarios", f"{Label.LENGTH_MAX:,} characters", "400"),
         ("JSON nesting", f"{NESTING_MAX} levels", "400"),
         ("Scenario in YAML", f"{TEXT_LENGTH_MAX >> 10} Ki characters, {yaml}", "400"),
         ("Violations in an answer", str(VIOLATIONS_MAX), "others are not reported"),

@@ -59,8 +59,10 @@ class BankRedirectNl(PageMethod):
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Require an issuer from the list (IDR-01, IDR-06)."""
         issuer_id = draft.details.get("issuer_id")
-        known = [issuer.id for issuer in terms.banks]
-        if issuer_id in known or (issuer_id is None and not terms.issuer_required):
+        known = [issuer.id for issuer in terms.banks or ()]
+        if issuer_id in known or not (
+            terms.issuer_required if issuer_id is None else terms.banks is not None
+        ):
             return []
         path = f"{draft.path}.payment_method_details.issuer_id"
         if issuer_id is None:
@@ -79,7 +81,9 @@ class BankRedirectNl(PageMethod):
 
     def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Reveal the payer, as reported by the bank (IDR-04) in the request or on the page."""
-        issuer_id = attempt.asked.get("issuer_id") or action.issuer_id or terms.banks[0].id
+        issuer_id = (
+            attempt.asked.get("issuer_id") or action.issuer_id or next(bank.id for bank in terms.banks or ())
+        )
         details = {**payer(issuer_id, terms.ids), "consumer_city": "Utrecht", "status": "Success"}
         return [Reveal({"issuer_id": issuer_id, **details}), success_move(attempt)]
 

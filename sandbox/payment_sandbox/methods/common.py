@@ -127,7 +127,7 @@ class Terms(NamedTuple):
     find_credential: Callable[[str], Credential | None]
     ids: Ids
     refund_status: str = "completed"  # the status of a new refund, unless the scenario plans another
-    banks: Sequence["Issuer"] = ()
+    banks: Sequence["Issuer"] | None = None  # None: any bank, because the list of that time is not known
     issuer_required: bool = True
 
 

@@ -60,7 +60,6 @@ NO_LIMITS: Final = Terms(
     ids=Ids(0),
     issuer_required=False,
 )
-BANKS_RULE: Final = "IDR-06"
 
 Problem = tuple[str, str]
 """A path below ``state`` and its problem."""
@@ -301,8 +300,6 @@ def _check_method(attempt: Transaction) -> Iterator[Problem]:
     request_details = details if "vault_token" not in details else {}  # the card was charged when it was sent
     draft = AttemptDraft("", attempt.amount_cents, request_details, attempt.capture_mode)
     for violation in method.check(draft, NO_LIMITS):
-        if violation.rule == BANKS_RULE:  # the list is a setting, which may have changed since
-            continue
         yield "asked", f"is not a possible request: {violation.path.rpartition('.')[2]} {violation.message}"
     for name in method.capabilities.page_details:
         if not isinstance(attempt.details.get(name), str):
