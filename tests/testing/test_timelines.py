@@ -189,7 +189,10 @@ def test_a_read_shows_the_status_that_it_gave(payment_sandbox: PaymentSandbox) -
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda sandbox: sandbox.act({"id": "x"}), "act takes the id of an order, not a dict: order['id']"),
+        (
+            lambda sandbox: sandbox.act({"id": "x"}),
+            "takes the id of an order or of another record, not a dict: order['id']",
+        ),
         (lambda sandbox: sandbox.clock.advance(1800), "advance takes a timedelta or a period such as PT30M"),
     ],
 )

@@ -51,7 +51,7 @@ COMPLETE_PROGRAM = f"""{START}
     content = operation["responses"]["200"]["content"]["application/json"]
     assert content["example"]["orders"] > 0, content
     assert get("/control/tally/?status=payed").json()["error"]["violations"][0]["path"] == "status"
-    assert SandboxClient(server.url, "sandbox-key").tally(status="new") == {"orders": 0}
+    assert SandboxClient(server.url, "sandbox-key").tally(status="new") == {{"orders": 0}}
     shell = CliRunner().invoke(commands, ["tally", "--status", "new"], env={"SANDBOX_URL": server.url})
     assert shell.output == "orders: 0\\n", shell.output
     reference = PARTS["control-api"]()

@@ -27,9 +27,8 @@ def path_of(template: str, *ids: str) -> str:
     """
     for each in ids:
         if not isinstance(each, str):
-            raise TypeError(
-                f"expected the id of an order or another record, such as order['id']; got {each!r:.80}"
-            )
+            kind = type(each).__name__
+            raise TypeError(f"this takes the id of an order or of another record, not a {kind}: order['id']")
         if each in ("", ".", ".."):  # no quoting keeps HTTP clients from resolving these
             raise ValueError(f"{each!r} is not an id")
     return template.format(*(quote(each, safe="") for each in ids))

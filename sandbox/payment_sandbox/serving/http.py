@@ -117,9 +117,14 @@ class HttpServer:
     async def _serve(self, server: Server) -> None:
         self._accepting = self._loop.create_task(self._accept(server))
         await self._stopping.wait()
+        beginning = [self._accepting, *self._connecting]
+        for task in beginning:
+            task.cancel()
+        await asyncio.wait(beginning)  # none of them becomes a connection after the next lines
         for connection in server.connections:
             if connection.transport is not None:
                 connection.transport.abort()
+        await asyncio.sleep(0)  # closes the sockets
 
     async def _finish(self, within_seconds: float) -> None:
         """Accept no more connections, and finish the requests in progress."""
