@@ -18,20 +18,22 @@ class HasDocument(Protocol):
         ...
 
 
-def path_of(template: str, *ids: str) -> str:
+def path_of(template: str, *ids: object) -> str:
     """Fill ids into the path of a call, so that no id can lead to another path.
 
     Raises:
         TypeError: a value is no text.
         ValueError: a text cannot be an id.
     """
+    quoted = []
     for each in ids:
         if not isinstance(each, str):
             kind = type(each).__name__
             raise TypeError(f"this takes the id of an order or of another record, not a {kind}: order['id']")
         if each in ("", ".", ".."):  # no quoting keeps HTTP clients from resolving these
             raise ValueError(f"{each!r} is not an id")
-    return template.format(*(quote(each, safe="") for each in ids))
+        quoted.append(quote(each, safe=""))
+    return template.format(*quoted)
 
 
 def to_json_value(value: Any) -> Any:

@@ -81,9 +81,8 @@ class BankRedirectNl(PageMethod):
 
     def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Reveal the payer, as reported by the bank (IDR-04) in the request or on the page."""
-        issuer_id = (
-            attempt.asked.get("issuer_id") or action.issuer_id or next(bank.id for bank in terms.banks or ())
-        )
+        banks = terms.banks or ()
+        issuer_id = attempt.asked.get("issuer_id") or action.issuer_id or banks[0].id
         details = {**payer(issuer_id, terms.ids), "consumer_city": "Utrecht", "status": "Success"}
         return [Reveal({"issuer_id": issuer_id, **details}), success_move(attempt)]
 
