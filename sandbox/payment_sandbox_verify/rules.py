@@ -145,7 +145,7 @@ REASONS_UNCHECKED: Final[Mapping[str, str]] = {
     "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
     "needs a card of each kind, typed by a person": "CARD-02 CARD-08 GEN-02 SET-18 SET-28",
     "needs an account with different permissions": "CARD-09 FLOW-10 FLOW-11 SET-13",
-    "needs a different sandbox setting": "SET-23 SET-39 SET-60 SET-63",
+    "needs a different sandbox setting": "CUS-14 SET-23 SET-39 SET-60 SET-63",
     "needs days or years to pass": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
     "concerns the sandbox's ledger": "SET-70",
     "needs half an hour: try --patient, with --webhook-url": (
