@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from threading import Event, Lock
 from typing import Final, NamedTuple
-from weakref import ref
 from zlib import crc32
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
@@ -23,7 +22,7 @@ from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.events import Events, shorten
 from payment_sandbox.projects.journal import Journal, Record
-from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.project import DELETED, Project, ProjectReset, weakly
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow
 from payment_sandbox.storage.codec import NotStored
@@ -47,7 +46,6 @@ from payment_sandbox_company.replicas import (
 
 WRITE_DELAY_SECONDS: Final = 0.05
 ATTEMPT_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # with the connection to the receiver
-DELETED_MESSAGE: Final = "the project was deleted in the meantime"
 
 
 NUMBERING_START: Final = datetime(2020, 1, 1, tzinfo=UTC)
@@ -134,21 +132,14 @@ class SharedStore(RowStore):
         super().__init__(database, project)
         self.replica = replica
         self.epoch_version = replica.epoch_version
-        self._project_reference = ref(project)  # weak, so that a deleted project is freed at once
+        self._find_project = weakly(project)
         self._read_at: datetime | None = None  # when the journal was last read
         self._planned: PlannedSync | None = None  # for the next commit
 
     @property
     def project(self) -> Project:
-        """The project of the store.
-
-        Raises:
-            ProjectReset: the project was deleted.
-        """
-        project = self._project_reference()
-        if project is None:
-            raise ProjectReset(DELETED_MESSAGE)
-        return project
+        """The project of the store; see ``weakly``."""
+        return self._find_project()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -165,7 +156,7 @@ class SharedStore(RowStore):
         session = self.database.begin(replica.project_id, replica.version)
         try:
             if session.head is None:
-                raise ProjectReset(DELETED_MESSAGE)
+                raise ProjectReset(DELETED)
             self._check_failover()
             catch_up(project, replica, session.head, session.changes)
             replica.update_own_hold(session.head)
@@ -192,7 +183,7 @@ class SharedStore(RowStore):
         with project.blocking_edits():
             changes = self.database.changes(self.replica.project_id, max(self.replica.version, 0))
             if changes is None:
-                raise ProjectReset(DELETED_MESSAGE)
+                raise ProjectReset(DELETED)
             self._check_failover()
             catch_up(project, self.replica, changes.head, lambda since: self._read_changes(changes, since))
             self._queue_webhooks(project)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Condition
 from typing import Final
-from weakref import ref
 
 from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.delivery.sending import Host, send
@@ -16,7 +15,7 @@ from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.caller import caller, during_delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import OUTBOX, ranked_lock
-from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.project import Project, ProjectReset, weakly
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 
 # The states of a webhook in the outbox
@@ -128,7 +127,7 @@ class DeliveringOutbox(Outbox):
     """The webhooks of one epoch to send now, first in, first out."""
 
     def __init__(self, project: Project, host: Host) -> None:
-        self._project_reference = ref(project)  # weak, so that a deleted project is freed at once
+        self._find_project = weakly(project)
         self._project_id = project.project_id
         self._events = project.events
         self._host = host
@@ -143,15 +142,8 @@ class DeliveringOutbox(Outbox):
 
     @property
     def _project(self) -> Project:
-        """The project of this outbox.
-
-        Raises:
-            ProjectReset: the project was deleted.
-        """
-        project = self._project_reference()
-        if project is None:
-            raise ProjectReset("the project was deleted in the meantime")
-        return project
+        """The project of this outbox; see ``weakly``."""
+        return self._find_project()
 
     @property
     def _epoch(self) -> Epoch:

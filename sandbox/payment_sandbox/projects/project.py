@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+from weakref import ref
 
 from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.orders.order import Order
@@ -42,6 +43,9 @@ class ProjectReset(Refusal):
     """The project was reset or deleted during the call; the new epoch is unchanged."""
 
     rule = "CTL-09"
+
+
+DELETED: Final = "the project was deleted in the meantime"
 
 
 class Services:
@@ -295,7 +299,7 @@ class Project:
 
     def _check_current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:
-            raise ProjectReset("the project was deleted in the meantime")
+            raise ProjectReset(DELETED)
         if epoch is not None and epoch is not self.epoch:
             raise ProjectReset("the project was reset in the meantime")
         return self.epoch
@@ -483,3 +487,18 @@ def list_project(project: Project) -> ProjectEntry:
         epoch.state.scenario.name,
         epoch.orders_created,
     )
+
+
+def weakly(project: Project) -> Callable[[], Project]:
+    """Return a function that finds the project while it exists, so that a deleted one is freed at once.
+
+    The function raises ``ProjectReset`` once the project was deleted.
+    """
+    reference = ref(project)
+
+    def find() -> Project:
+        if (found := reference()) is None:
+            raise ProjectReset(DELETED)
+        return found
+
+    return find
