@@ -103,6 +103,7 @@ class CanaryClient:
         self.bodies = {endpoint: example.body for endpoint, example in examples.items()}
         self.leaks: list[Leak] = []
         self.sent = 0
+        self.filled: set[tuple[str, ...]] = set()
         self.ids: dict[str, str] = {}
 
     @property
@@ -218,7 +219,10 @@ class CanaryClient:
                 continue
             answer = self.send(rule.endpoint, "GET", self.path(rule, **ids), headers=HTML)
             for form in Page(answer).forms if answer.status_code == 200 else ():
-                if not DESTRUCTIVE_FORMS.search(form.action):
+                buttons = map("=".join, form.buttons[:1])
+                same = (form.action, *sorted(form.fields), *buttons)  # all views have the forms of the frame
+                if same not in self.filled and not DESTRUCTIVE_FORMS.search(form.action):
+                    self.filled.add(same)
                     self.fill_form(f"the form {rule.endpoint}", form)
 
     def fill_form(self, where: str, form: Form) -> None:
