@@ -394,17 +394,21 @@ class Records:
         """Return the records of a kind, oldest first."""
         return list(self._by_kind[kind])
 
-    def merge(self, records: Iterable[Record]) -> None:
-        """Merge records in any order, without duplicates."""
+    def merge(self, records: Iterable[Record]) -> bool:
+        """Merge records in any order, without duplicates; return whether any is new."""
         by_kind: dict[type, dict[int, Any]] = {}
         for record in records:  # outside the lock, because this may read from a database
             by_kind.setdefault(type(record), {})[number_of(record)] = record
+        is_new = False
         with self._changing:
             for kind, merged in by_kind.items():
                 same_kind = self._by_kind[kind]
-                merged |= {number_of(record): record for record in same_kind}
+                known = {number_of(record): record for record in same_kind}
+                is_new |= not merged.keys() <= known.keys()
+                merged |= known
                 same_kind.clear()
                 self.add([merged[number] for number in sorted(merged)])
+        return is_new
 
     def add(self, records: Iterable[Record]) -> None:
         """Add records, oldest first; each drops the oldest of its kind if there are too many."""
@@ -492,7 +496,8 @@ class Journal:
         if self._read_newer is not None and self._is_stale:
             with self._reading:
                 self._is_stale = False
-                self._records.merge(self._read_newer())
+                if self._records.merge(self._read_newer()):
+                    self.events.nudge()
         if self._read_earlier is not None:
             with self._reading:
                 if self._read_earlier is not None:
