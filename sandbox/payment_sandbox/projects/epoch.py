@@ -80,7 +80,7 @@ class State(NamedTuple):
         return self._replace(base_settings=base, settings=settings)
 
     def note_unmatched(self, sentences: Iterable[str]) -> "State":
-        """Return the state with more removed rules that never matched, for the report at the end of a test."""
+        """Return the state with more sentences about removed rules, for the end of a test."""
         return self._replace(unmatched=(*self.unmatched, *sentences)[-UNMATCHED_MAX:])
 
     @property

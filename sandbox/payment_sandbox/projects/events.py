@@ -110,7 +110,7 @@ class Events:
         return bool(self.watchers or self._waiting_count)
 
     def nudge(self) -> None:
-        """Wake all waiting threads after a change by another server, so that they recheck their conditions."""
+        """Wake all waiting threads after a change by another server; they recheck their conditions."""
         with self._changed:
             self.revision += 1
             self._wake_all()

@@ -405,9 +405,8 @@ class Records:
                 same_kind = self._by_kind[kind]
                 known = {number_of(record): record for record in same_kind}
                 is_new |= not merged.keys() <= known.keys()
-                merged |= known
                 same_kind.clear()
-                self.add([merged[number] for number in sorted(merged)])
+                self.add([record for _, record in sorted((merged | known).items())])
         return is_new
 
     def add(self, records: Iterable[Record]) -> None:
