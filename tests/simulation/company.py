@@ -210,6 +210,7 @@ class Company:
     def call(self, number: int, name: str, work: Callable[[Project], object]) -> None:
         """Make a call, and resend it to other servers until its outcome is known."""
         self._requests += 1
+        request_id = f"request {self._requests}"
         is_unknown = False
         for attempt in range(ATTEMPTS_MAX):
             server = self.servers[(number + attempt) % SERVERS]
@@ -217,7 +218,7 @@ class Company:
                 with server.hold():
                     project = server.project(self.project_id)
                     client = Caller()
-                    client.tracked = TrackedRequest(name, partial(_answer, name), f"request {self._requests}")
+                    client.tracked = TrackedRequest(name, partial(_answer, name), request_id)
                     with as_caller(client), suppress(AlreadyAnswered):
                         work(project)
                 self.counts.succeeded[name] += 1
