@@ -115,11 +115,11 @@ class Store(ABC):
         """The answer to a request with an ``Idempotency-Key``, by the digest of the key."""
 
     @abstractmethod
-    def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
-        """Commit a change set atomically; ``is_due`` for automatic changes, such as an expiry.
+    def commit(self, change: ChangeSet, *, ignores_quotas: bool = False) -> None:
+        """Commit a change set atomically; ``ignores_quotas`` for automatic changes, such as an expiry.
 
         Raises:
-            QuotaReached: the change exceeds a quota, and is not due.
+            QuotaReached: the change exceeds a quota, which it does not ignore.
         """
 
     @abstractmethod
