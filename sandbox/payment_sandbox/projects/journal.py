@@ -367,11 +367,6 @@ def number_in(record_id: str) -> int:
     return int(text.translate(TO_DIGITS), 16) if SPELLED_NUMBER.fullmatch(text) else 0
 
 
-def _spell_in_letters(number: int) -> str:
-    """Spell a long number for an id in letters, because digits could be masked as a card number."""
-    return f"{number:x}".translate(TO_LETTERS)
-
-
 EntryFilter = Callable[[JournalEntry], bool]
 """A filter for entries."""
 
@@ -472,7 +467,8 @@ class Journal:
     def next_id(self, kind: str) -> str:
         """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
         number = next(self._numbers)
-        return f"{kind}-{number if number < DIGITS_BELOW else _spell_in_letters(number)}"
+        letters = f"{number:x}".translate(TO_LETTERS)  # digits could be masked as a card number
+        return f"{kind}-{number if number < DIGITS_BELOW else letters}"
 
     def continue_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
         """Start after a number; ``read`` loads the records up to that number, oldest first, on demand."""
