@@ -95,7 +95,10 @@ def test_other_texts_are_refused(text: str) -> None:
         *((text, "PT1H30M") for text in ("1h30m", "1 hour and 30 minutes", "01:30", "PT1H 30M", "5400")),
         *((text, "P1D") for text in ("PT1D", "1 day", "P1DT", "86400", "1 day, 0:00:00")),
         *(("1.5h", "PT1.5H"), ("P1H", "PT1H"), ("2w", "P2W"), ("3 months", "P3M"), ("1 year", "P1Y")),
-        *((text, None) for text in ("", "soon", "P", "0", "-PT30M", "500ms", "P1.5DT1H", "9" * 41, "1m " * 40)),
+        *(
+            (text, None)
+            for text in ("", "soon", "P", "0", "-PT30M", "500ms", "P1.5DT1H", "9" * 41, "1m " * 40)
+        ),
     ],
 )
 def test_other_notations_are_understood_for_a_suggestion(text: str, nearest: str | None) -> None:

@@ -287,7 +287,7 @@ class PeriodText(Text):
         self.zero = zero
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> str:
-        is_number = type(value) in (int, float)  # seconds, perhaps
+        is_number = type(value) is int  # of seconds, perhaps
         text: str = str(value) if is_number else super()._deserialize(value, attr, data, **options)
         try:
             period = Period.parse(text)

@@ -108,7 +108,8 @@ class Period(NamedTuple):
         return self.spelling
 
 
-_UNITS: Final = (("years?|y", "Y"), ("months?|mo", "M"), ("weeks?|w", "W"), ("days?|d", "D")) + (
+_UNITS: Final = (
+    *(("years?|y", "Y"), ("months?|mo", "M"), ("weeks?|w", "W"), ("days?|d", "D")),
     *(("hours?|hrs?|h", "H"), ("minutes?|mins?|m", "M"), ("seconds?|secs?|s", "S")),
 )
 _SPELLED_OUT: Final = Pattern(
@@ -120,7 +121,7 @@ _SUGGESTED_FROM_MAX: Final = 40  # characters
 
 
 def nearest_period(text: str) -> str | None:
-    """Return the duration that another notation means: ``30m0s``, ``30 minutes``, ``0:30:00``, 1800 seconds."""
+    """Return the duration that another notation means, such as ``30m0s``, ``30 minutes`` or ``1800``."""
     words = text.strip().lower()
     if len(words) > _SUGGESTED_FROM_MAX or _match(words.upper()):
         return words.upper() if len(words) <= _SUGGESTED_FROM_MAX else None
@@ -131,7 +132,9 @@ def nearest_period(text: str) -> str | None:
     match = _SPELLED_OUT.fullmatch(words)
     numbers = match.groups() if match is not None else ()
     parts = [
-        f"{number.lstrip('0') if number.isdigit() else number}{unit}" if number and number.strip("0.,") else ""
+        f"{number.lstrip('0') if number.isdigit() else number}{unit}"
+        if number and number.strip("0.,")
+        else ""
         for number, (_, unit) in zip(numbers, _UNITS, strict=False)
     ]
     date, time = "".join(parts[:4]), "".join(parts[4:])
