@@ -15,7 +15,7 @@ from typing import Any, Final
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.events import Entry, Events
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import CreateStore
 from payment_sandbox.projects.store import JournalRow
@@ -407,6 +407,9 @@ class SimulatedDatabase:
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return an empty history."""
         return []
+
+    def queue_events(self, project_id: str, entries: Sequence[tuple[str, Entry]]) -> None:
+        """Do nothing."""
 
     def watch(self, feeds: Mapping[str, Events]) -> None:
         """Do nothing."""
