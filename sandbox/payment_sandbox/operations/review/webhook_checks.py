@@ -101,12 +101,18 @@ def find_unread_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
 def _read_after(history: ReviewedHistory, webhook: Delivery, attempt: WebhookAttempt) -> timedelta | None:
     """Return the sandbox time until the shop knew the order's status; None if it never did.
 
-    The answer to its own capture, void or cancellation tells a shop as much as a read.
+    The answer to its own capture, void or cancellation tells a shop as much as a read, and so does the answer
+    to its create call, if it shows the status that the webhook announces.
     """
     order_id = webhook.order_id
     reads = [read.at for read in history.attempted_reads[order_id] if start_of(read) >= attempt.real_at]
-    own = [entry.at for entry in history.changes[order_id] if entry.at >= webhook.created]
-    return min((*reads, *own), default=attempt.at) - attempt.at if reads or own else None
+    created = [
+        entry
+        for entry in filter(is_creation, history.requests_of[order_id])
+        if history.statuses[entry.id] == webhook.status and not is_answer_lost(entry)
+    ]
+    own = [entry.at for entry in (*created, *history.changes[order_id]) if entry.at >= webhook.created]
+    return min((*reads, *own)) - attempt.at if reads or own else None
 
 
 def _report_unread_webhooks(
