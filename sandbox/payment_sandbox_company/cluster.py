@@ -328,7 +328,6 @@ class Cluster:
         store = store_of(project)
         if head is None or not store.is_current(head):
             self.registry.follow(project)
-            project.events.nudge()
         store.check_stop_request()
         if listener_of(project).is_awaited and not project.epoch.is_advancing:
             project.epoch.outbox.send_unsent()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from threading import Event
 from typing import Any, Final, NamedTuple
 
 from psycopg import Connection
@@ -15,6 +16,7 @@ from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, 
 from payment_sandbox_company.replicas import CLAIM_SECONDS
 
 REQUEST_RETENTION: Final = "1 hour"
+WRITE_DELAY_SECONDS: Final = 0.05
 READ_OVERLAP: Final = "10 seconds"  # longer than the statement timeout
 CLAIM_END: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
 
@@ -115,6 +117,7 @@ class ClusterTables(Connections):
                 OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{READ_OVERLAP}')
             UNION ALL SELECT now(), '', 0, '' ORDER BY 3
         """
+        Event().wait(WRITE_DELAY_SECONDS)  # other servers write their records shortly after they answer
         with self.connection(4 * STATEMENT_SECONDS) as run:
             values = {"id": project_id, "me": self.server_id, "since": since}
             (now, *_), *rows = run.execute(query, values).fetchall()

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
-from threading import Event, Lock
+from threading import Lock
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -44,7 +44,6 @@ from payment_sandbox_company.replicas import (
     encode_job,
 )
 
-WRITE_DELAY_SECONDS: Final = 0.05
 ATTEMPT_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # with the connection to the receiver
 
 
@@ -370,7 +369,6 @@ class SharedStore(RowStore):
         project_id = self.identity.project_id
         if not self.replica.version:  # a new project, not added yet
             return iter(())
-        Event().wait(WRITE_DELAY_SECONDS)  # other servers write their records shortly after they answer
         rows, self._read_at = self.database.read_newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
 
