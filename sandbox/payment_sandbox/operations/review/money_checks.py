@@ -42,7 +42,7 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.http_clients import client_of
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import JournalEntry, ReachedStatus
 from payment_sandbox.scenarios.variation_catalogue import DOUBLE_PAYMENT
 
 ACCEPTED_STATUSES: Final = (200, 201)
@@ -414,15 +414,8 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
         order, reached = history.orders.get(order_id), paid.get(order_id)
         if order is None or reached is None or not _is_paid(order):
             continue
-        until = reached.at + NOTICE_PERIOD
         reads = [each for each in history.attempted_reads[order_id] if start_of(each) >= reached.real_at]
-        is_noticed = (
-            until > history.now
-            or any(read.at <= until for read in reads)
-            or _knows_payment(history, order_id, until)
-            or any(_arrived_by(each, until) for each in own)
-        )
-        if not is_noticed:
+        if _is_unnoticed(history, reached, reads, own):
             late = describe_late([min(read.at for read in reads) - reached.at] if reads else [None])
             yield Finding(
                 "HOOK-12",
@@ -434,6 +427,22 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
                 amount=order.received_cents,
                 shown_by=(reached.id,),
             )
+
+
+def _is_unnoticed(
+    history: ReviewedHistory,
+    paid: ReachedStatus,
+    reads: Sequence[JournalEntry],
+    webhooks: Sequence[Delivery],
+) -> bool:
+    """Whether neither a webhook, a read nor another response has shown a payment within a day."""
+    until = paid.at + NOTICE_PERIOD
+    return not (
+        until > history.now
+        or any(read.at <= until for read in reads)
+        or _knows_payment(history, paid.order_id, until)
+        or any(_arrived_by(each, until) for each in webhooks)
+    )
 
 
 def _arrived_by(webhook: Delivery, until: datetime) -> bool:
