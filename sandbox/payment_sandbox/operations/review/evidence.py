@@ -172,6 +172,14 @@ class ReviewedHistory:
         )
 
     @cached_property
+    def webhooks_of(self) -> Mapping[str, Sequence[Delivery]]:
+        """The webhooks, by order."""
+        by_order: dict[str, list[Delivery]] = defaultdict(list)
+        for webhook in self.webhooks:
+            by_order[webhook.order_id].append(webhook)
+        return by_order
+
+    @cached_property
     def requests_of(self) -> "Entries":
         """All requests, by order."""
         return _by_order(self.requests)

@@ -406,11 +406,8 @@ def _describe_payments(order: Order) -> str:
 
 def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
     """Find payments that sent no webhook and that the shop did not notice for a day."""
-    webhooks: dict[str, list[Delivery]] = defaultdict(list)
-    for webhook in history.webhooks:
-        webhooks[webhook.order_id].append(webhook)
     paid = {each.order_id: each for each in reversed(history.reached) if each.status in PAID_STATUSES}
-    for order_id, own in webhooks.items():
+    for order_id, own in history.webhooks_of.items():
         order, reached = history.orders.get(order_id), paid.get(order_id)
         if order is None or reached is None or not _is_paid(order):
             continue
