@@ -26,7 +26,6 @@ from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Store
 from payment_sandbox.projects.unmatched import (
     faults_unmatched,
-    note_unmatched,
     scenario_unmatched,
     unmatched_rules,
 )
@@ -101,6 +100,8 @@ class Project:
         self.services = services
         self.masking = Masking()
         self.events = Events(self.masking)
+        self.feed = self.events
+        """The events for watchers; in a cluster, those of all servers, with the same numbers at each."""
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
         self.loaded_at = services.real.wall_now()
@@ -159,13 +160,13 @@ class Project:
         """
         with self.locked():
             epoch = self.create_epoch(self.epoch.number + 1, self.start_settings())
-            epoch.state = epoch.state.with_scenario(scenario)
             still_active = (
                 set(scenario_unmatched(self.epoch))
                 if scenario.document == self.epoch.state.scenario.document
                 else ()
             )
-            note_unmatched(epoch, (each for each in unmatched_rules(self.epoch) if each not in still_active))
+            removed = (each for each in unmatched_rules(self.epoch) if each not in still_active)
+            epoch.state = epoch.state.with_scenario(scenario).note_unmatched(removed)
             before = self._replace_current(epoch, ChangeSet())
         self.services.on_epoch_end(before)
         self.publish("reset")
@@ -221,6 +222,7 @@ class Project:
     def end_waiting(self) -> None:
         """End all calls that wait for this project."""
         self.events.end()
+        self.feed.end()
         self.epoch.outbox.wake()
 
     def _replace_current(self, epoch: Epoch, change: ChangeSet) -> Epoch:
@@ -234,7 +236,7 @@ class Project:
     def _refuse_secrets(self, before: State, after: State) -> None:
         """Refuse new secrets in settings, scenario or faults, which are stored and shown unmasked."""
         old, new = before.chosen, after.chosen
-        for name in vars(new):
+        for name in ("settings", "scenario", "faults"):
             document = {
                 key: value
                 for key, value in getattr(new, name).items()
@@ -350,7 +352,7 @@ class Project:
         with self.edit() as edit:
             edit.record_choice("scenario", edit.state.scenario.document)
             if scenario.document != edit.state.scenario.document:
-                note_unmatched(edit.epoch, scenario_unmatched(edit.epoch))
+                edit.state = edit.state.note_unmatched(scenario_unmatched(edit.epoch))
             edit.state = edit.state.with_scenario(scenario)
             edit.publish("scenario", name=scenario.name)
 
@@ -366,8 +368,8 @@ class Project:
             if faults is edit.state.faults:
                 return
             faults.refuse_unknown_orders(lambda order_id: edit.epoch.store.order(order_id) is not None)
-            note_unmatched(edit.epoch, faults_unmatched(edit.epoch, edit.state.faults, faults))
-            edit.state = edit.state._replace(faults=faults)
+            unmatched = faults_unmatched(edit.epoch, edit.state.faults, faults)
+            edit.state = edit.state.note_unmatched(unmatched)._replace(faults=faults)
             edit.publish("faults", **faults.document)
 
     def change_settings(self, data: Any, *, unless: Callable[[], bool] = lambda: False) -> None:

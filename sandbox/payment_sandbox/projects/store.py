@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ class Configuration:
     settings: dict[str, Any]
     scenario: Mapping[str, Any]
     faults: Mapping[str, Any]
+    is_inline: bool = field(default=False, kw_only=True)  # whether a test has sent the scenario
+    unmatched: tuple[str, ...] = field(default=(), kw_only=True)  # sentences about removed rules
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class Store(ABC):
         return
 
     def watch(self) -> None:
-        """Subscribe to events from other servers for a while."""
+        """Read the newest events of all servers, for a new watcher."""
         return
 
     def share(self, journal: Journal) -> None:
