@@ -123,23 +123,26 @@ _SUGGESTED_FROM_MAX: Final = 40  # characters
 def nearest_period(text: str) -> str | None:
     """Return the duration that another notation means, such as ``30m0s``, ``30 minutes`` or ``1800``."""
     words = text.strip().lower()
-    if len(words) > _SUGGESTED_FROM_MAX or _match(words.upper()):
-        return words.upper() if len(words) <= _SUGGESTED_FROM_MAX else None
-    words = _CLOCK.sub(lambda match: f"{match[1]}h{match[2]}m{match[3] or 0}s", words)
-    if words.isascii() and words.isdigit():
-        minutes, seconds = divmod(int(words), 60)
-        words = f"{minutes // 1440}d{minutes // 60 % 24}h{minutes % 60}m{seconds}s"
-    match = _SPELLED_OUT.fullmatch(words)
-    numbers = match.groups() if match is not None else ()
+    if len(words) > _SUGGESTED_FROM_MAX:
+        return None
+    match = _SPELLED_OUT.fullmatch(_with_units(words))
+    if match is None or _match(words.upper()):
+        return words.upper() if _match(words.upper()) else None
     parts = [
-        f"{number.lstrip('0') if number.isdigit() else number}{unit}"
-        if number and number.strip("0.,")
-        else ""
-        for number, (_, unit) in zip(numbers, _UNITS, strict=False)
+        f"{number.lstrip('0') if number.isdigit() else number}{unit}" if number.strip("0.,") else ""
+        for number, (_, unit) in zip(match.groups(""), _UNITS, strict=True)
     ]
     date, time = "".join(parts[:4]), "".join(parts[4:])
     period = f"P{date}T{time}" if time else f"P{date}"
     return period if _match(period) else None
+
+
+def _with_units(words: str) -> str:
+    """Add units to hours:minutes:seconds and to a number of seconds."""
+    if words.isascii() and words.isdigit():
+        minutes, seconds = divmod(int(words), 60)
+        return f"{minutes // 1440}d{minutes // 60 % 24}h{minutes % 60}m{seconds}s"
+    return _CLOCK.sub(lambda match: f"{match[1]}h{match[2]}m{match[3] or 0}s", words)
 
 
 def format_duration(duration: timedelta) -> str:
