@@ -78,7 +78,7 @@ bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measu
 	$(BIN)/python -m tests.bench
 
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k shares"
-	ATTACK=full $(BIN)/pytest tests/attack -m prove -s -p no:randomly $(ARGS)
+	ATTACK=full $(BIN)/pytest tests/attack tests/simulation -m prove -s -p no:randomly $(ARGS)
 
 compat: .venv/develop.stamp  ## Meet the clients and tools on this machine; not part of CI
 	$(BIN)/pytest tests/compat -m compat -rs $(ARGS)

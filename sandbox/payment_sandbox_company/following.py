@@ -37,6 +37,7 @@ def catch_up(project: Project, replica: Replica, head: Head, changes: Any) -> No
         return
     with reading(project.project_id):
         _read_newer_version(project, replica, head, changes)
+    project.events.nudge()
 
 
 def _read_newer_version(project: Project, replica: Replica, head: Head, changes: Any) -> None:
@@ -77,8 +78,6 @@ def _reload(project: Project, replica: Replica, head: Head, rows: Sequence[Row])
     replica.anchor = _create_anchor(project.epoch.state.clock, counters)
     project.epoch.timeline.move_to(counters.now)
     replica.chosen, replica.version, replica.last = head.chosen, head.version, head.last
-    if not is_first:
-        project.events.publish("restored")
 
 
 def _decode_counters(head: Head) -> StoredCounters:

@@ -16,6 +16,7 @@ from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
+from payment_sandbox.projects.epoch import UNMATCHED_MAX
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import (
     ENTRIES_MAX,
@@ -23,7 +24,6 @@ from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     PATH_LENGTH_MAX,
 )
-from payment_sandbox.projects.unmatched import UNMATCHED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX

@@ -170,4 +170,5 @@ def test_a_slow_handler_in_php_is_named(tmp_path: Path) -> None:
     result = run_edited("php", tmp_path, ((file, call, SLOW_IN_PHP),), " --filter testAPaidOrderIsShipped")
     assert "attempt 1: no answer within 5 seconds from the listener" in result.stdout, result.stdout
     assert "do slow work afterwards" in result.stdout
+    assert "no answer within 5 seconds: the webhook handler took 8." in result.stderr
     assert result.stderr.count("run ") == 2, "one run for each webhook: processing and completed"

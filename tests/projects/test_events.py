@@ -23,8 +23,8 @@ def test_events_wake_the_threads_that_wait_for_them(
 ) -> None:
     """Events of an order, of all orders, or any event, and the end, wake a thread; other events do not."""
     log, results = Events(), list[bool]()
-    number = log.number
-    thread = Thread(target=lambda: results.append(log.wait_after(number, 600, order_id)), daemon=True)
+    revision = log.revision
+    thread = Thread(target=lambda: results.append(log.wait_after(revision, 600, order_id)), daemon=True)
     thread.start()
     while not log.is_followed:
         Event().wait(0.01)
@@ -43,6 +43,6 @@ def test_an_event_wakes_only_the_threads_that_wait_for_its_order() -> None:
     log = Events()
     with log._join_group("mine") as mine, log._join_group("another") as another:
         log.publish("status", order_id="another")
-        assert (mine.number, another.number) == (0, 1)
+        assert (mine.revision, another.revision) == (0, 1)
         log.publish("reset")
-        assert (mine.number, another.number) == (2, 2)
+        assert (mine.revision, another.revision) == (2, 2)

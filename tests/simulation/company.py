@@ -51,6 +51,7 @@ RECOVERY_SECONDS: Final = 5 * CLAIM_SECONDS
 BUSY_SECONDS: Final = 1000.0
 BACKGROUND_SECONDS: Final = 2.0
 PAUSE_SECONDS: Final = 0.2
+ADVANCE_MINUTES: Final = 15  # of each server: all in all shorter than keys of requests are remembered
 
 
 class SimulatedServices(Services):
@@ -210,6 +211,7 @@ class Company:
     def call(self, number: int, name: str, work: Callable[[Project], object]) -> None:
         """Make a call, and resend it to other servers until its outcome is known."""
         self._requests += 1
+        request_id = f"request {self._requests}"
         is_unknown = False
         for attempt in range(ATTEMPTS_MAX):
             server = self.servers[(number + attempt) % SERVERS]
@@ -217,7 +219,7 @@ class Company:
                 with server.hold():
                     project = server.project(self.project_id)
                     client = Caller()
-                    client.tracked = TrackedRequest(name, partial(_answer, name), f"request {self._requests}")
+                    client.tracked = TrackedRequest(name, partial(_answer, name), request_id)
                     with as_caller(client), suppress(AlreadyAnswered):
                         work(project)
                 self.counts.succeeded[name] += 1
@@ -233,15 +235,15 @@ class Company:
                 break
         self.counts.unknown[name] += is_unknown
 
-    def advance(self, number: int, hours: int) -> None:
+    def advance(self, number: int, minutes: int) -> None:
         """Advance the clock; an advance that ends early may have moved it in part."""
         server = self.servers[number]
         try:
             with server.hold():
-                advance_clock(server.project(self.project_id), {"by": f"PT{hours}H"})
-            self.counts.advanced += hours
+                advance_clock(server.project(self.project_id), {"by": f"PT{minutes}M"})
+            self.counts.advanced += minutes
         except (StepsInterrupted, UnknownOutcome, Killed) as ended:
-            self.counts.possibly_advanced += hours
+            self.counts.possibly_advanced += minutes
             if isinstance(ended, Killed):
                 self.replace(server)
         except (NotStored, ClockBusy, RuntimeError):
@@ -274,7 +276,7 @@ class Company:
             if number == turn:
                 expiring = f"{name} that expires"
                 self.call(number, expiring, lambda project, name=expiring: _create(project, name, "PT10M"))  # type: ignore[misc]
-                self.advance(number, 1)
+                self.advance(number, ADVANCE_MINUTES)
             self.run_background_work(number)
 
     # A run
@@ -317,18 +319,19 @@ class Company:
             )
         assert not store_of(reloaded).replica.jobs, "a webhook was not sent"
         assert not any(project.epoch.failed_commands for project in projects), "an event was set aside"
-        for server, project in zip(self.servers, projects, strict=True):
+        for number, (server, project) in enumerate(zip(self.servers, projects, strict=True)):
             with server.hold():
                 advance_clock(project, {"by": "PT0S"})  # the clock must be free
+            self.run_background_work(number)  # which sends the webhooks of an event left to this advance
         reloaded = self._server().project(self.project_id)  # an interrupted advance leaves events to this one
         self._compare_orders(reloaded)
         self._compare_webhooks(reloaded)
-        hours = (reloaded.now() - reloaded.identity.start.at).total_seconds() / 3600  # type: ignore[operator]
+        minutes = (reloaded.now() - reloaded.identity.start.at).total_seconds() / 60  # type: ignore[operator]
         minimum, maximum = (
             self.counts.advanced,
             self.counts.advanced + self.counts.possibly_advanced,
         )
-        assert minimum <= hours <= maximum, f"the clock moved {hours} hours, of {minimum} to {maximum}"
+        assert minimum <= minutes <= maximum, f"the clock moved {minutes} minutes, of {minimum} to {maximum}"
 
     def _compare_orders(self, project: Project) -> None:
         """Check that each acknowledged effect exists once, and no refused one."""

@@ -19,7 +19,6 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet
-from payment_sandbox.projects.unmatched import note_unmatched
 from payment_sandbox.ui.dashboard.notices import NOTICES, Notice, with_notice
 from tests.documentation.parts import LIMITS
 from tests.support.driver import Sandbox, by, card
@@ -99,8 +98,8 @@ def fill_attempts(project: Project, count: int) -> int:
 def fill_unmatched(project: Project, count: int) -> int:
     """Note removed rules one by one."""
     for number in range(count):
-        note_unmatched(project.epoch, [f"rule {number}"])
-    return len(project.epoch.unmatched)
+        project.epoch.state = project.epoch.state.note_unmatched([f"rule {number}"])
+    return len(project.epoch.state.unmatched)
 
 
 def fill_events(project: Project, count: int) -> int:

@@ -53,7 +53,10 @@ def _record_failure(project: Project, epoch: Epoch, job: Job, problem: str | Non
             epoch.journal.add([Failure(number, "", JOB_KIND, job.label, problem, job.at, real_at)])
 
 
-ADVANCE_RUNNING: Final = "another advance of this project's clock is running; wait for its response"
+ADVANCE_RUNNING: Final = (
+    "another advance of this project's clock is running; wait for its response. Threads of one test, such as "
+    "those of pytest-run-parallel, need a project each: payment_sandbox_server.project()"
+)
 EVENTS_MAX: Final = 10_000
 TIMEOUT_SECONDS: Final = 60.0
 UNANSWERED_SHOWN_MAX: Final = 100
@@ -303,7 +306,7 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
     try:
         epoch.store.release_clock()
         end = held.until or epoch.timeline.now
-        with suppress(ProjectReset), project.edit(epoch, end, is_due=True) as edit:
+        with suppress(ProjectReset), project.edit(epoch, end, ignores_quotas=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
     finally:
         epoch.advance_log = None
@@ -318,7 +321,7 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     due: DueItem[Command] | None = None
     orders: Orders = frozenset()
     try:
-        with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
+        with project.edit(epoch, epoch.timeline.now, ignores_quotas=True) as edit:
             epoch.store.check_clock(is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:

@@ -36,7 +36,7 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
-from payment_sandbox.projects.unmatched import faults_unmatched, note_unmatched
+from payment_sandbox.projects.unmatched import faults_unmatched
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 
 SCAN_FORMS_MAX: Final = 1000
@@ -411,8 +411,8 @@ class Edit:
         at_rest = {order_id for order_id in named & touched if self._is_at_rest(order_id)}
         if at_rest:
             faults = self.state.faults.without_orders(at_rest)
-            note_unmatched(self.epoch, faults_unmatched(self.epoch, self.state.faults, faults))
-            self.state = self.state._replace(faults=faults)
+            unmatched = faults_unmatched(self.epoch, self.state.faults, faults)
+            self.state = self.state.note_unmatched(unmatched)._replace(faults=faults)
             self.publish("faults", **self.state.faults.document)
 
     def _is_at_rest(self, order_id: str) -> bool:

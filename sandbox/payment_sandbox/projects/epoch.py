@@ -33,6 +33,9 @@ from payment_sandbox.projects.store import Configuration, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
 
 CLEANUP_LENGTH_MIN: Final = 1000
+UNMATCHED_MAX: Final = 100
+"""The number of removed rules whose sentences an epoch keeps."""
+
 IfMatch = Callable[[str], bool]
 """Decides whether the request's ``If-Match`` header accepts an ETag."""
 
@@ -48,6 +51,7 @@ class State(NamedTuple):
     clock: Clock
     rule_uses: Mapping[int, int] = {}
     swapped: tuple[str, ...] = ()  # deliveries deferred until another webhook is sent
+    unmatched: tuple[str, ...] = ()  # sentences about removed rules that never matched
 
     @classmethod
     def initial(cls, settings: Settings, clock: Clock) -> "State":
@@ -75,11 +79,21 @@ class State(NamedTuple):
         settings = read_settings(dict(self.scenario.settings), base, "settings")
         return self._replace(base_settings=base, settings=settings)
 
+    def note_unmatched(self, sentences: Iterable[str]) -> "State":
+        """Return the state with more sentences about removed rules, for the end of a test."""
+        return self._replace(unmatched=(*self.unmatched, *sentences)[-UNMATCHED_MAX:])
+
     @property
     def chosen(self) -> Configuration:
         """Settings, scenario and faults, as plain data."""
         settings = {**self.base_settings.newer_settings, **self.base_settings.as_mapping()}
-        return Configuration(settings, dict(self.scenario.document), dict(self.faults.document))
+        return Configuration(
+            settings,
+            dict(self.scenario.document),
+            dict(self.faults.document),
+            is_inline=self.scenario.is_inline,
+            unmatched=self.unmatched,
+        )
 
 
 class FailedCommand(NamedTuple):
@@ -129,7 +143,6 @@ class Epoch:
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
-        self.unmatched: list[str] = []  # sentences about removed rules that never matched
         self.advance_log: list[ProcessedEvent] | None = None  # the log of the current advance
         self.finished_advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has asked the current advance to stop

@@ -367,11 +367,6 @@ def number_in(record_id: str) -> int:
     return int(text.translate(TO_DIGITS), 16) if SPELLED_NUMBER.fullmatch(text) else 0
 
 
-def _spell_in_letters(number: int) -> str:
-    """Spell a long number for an id in letters, because digits could be masked as a card number."""
-    return f"{number:x}".translate(TO_LETTERS)
-
-
 EntryFilter = Callable[[JournalEntry], bool]
 """A filter for entries."""
 
@@ -394,17 +389,20 @@ class Records:
         """Return the records of a kind, oldest first."""
         return list(self._by_kind[kind])
 
-    def merge(self, records: Iterable[Record]) -> None:
-        """Merge records in any order, without duplicates."""
+    def merge(self, records: Iterable[Record]) -> bool:
+        """Merge records in any order, without duplicates; return whether any is new."""
         by_kind: dict[type, dict[int, Any]] = {}
         for record in records:  # outside the lock, because this may read from a database
             by_kind.setdefault(type(record), {})[number_of(record)] = record
+        is_new = False
         with self._changing:
             for kind, merged in by_kind.items():
                 same_kind = self._by_kind[kind]
-                merged |= {number_of(record): record for record in same_kind}
+                known = {number_of(record): record for record in same_kind}
+                is_new |= not merged.keys() <= known.keys()
                 same_kind.clear()
-                self.add([merged[number] for number in sorted(merged)])
+                self.add([record for _, record in sorted((merged | known).items())])
+        return is_new
 
     def add(self, records: Iterable[Record]) -> None:
         """Add records, oldest first; each drops the oldest of its kind if there are too many."""
@@ -469,7 +467,8 @@ class Journal:
     def next_id(self, kind: str) -> str:
         """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
         number = next(self._numbers)
-        return f"{kind}-{number if number < DIGITS_BELOW else _spell_in_letters(number)}"
+        letters = f"{number:x}".translate(TO_LETTERS)  # digits could be masked as a card number
+        return f"{kind}-{number if number < DIGITS_BELOW else letters}"
 
     def continue_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
         """Start after a number; ``read`` loads the records up to that number, oldest first, on demand."""
@@ -492,7 +491,8 @@ class Journal:
         if self._read_newer is not None and self._is_stale:
             with self._reading:
                 self._is_stale = False
-                self._records.merge(self._read_newer())
+                if self._records.merge(self._read_newer()):
+                    self.events.nudge()
         if self._read_earlier is not None:
             with self._reading:
                 if self._read_earlier is not None:

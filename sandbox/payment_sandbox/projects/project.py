@@ -26,7 +26,6 @@ from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Store
 from payment_sandbox.projects.unmatched import (
     faults_unmatched,
-    note_unmatched,
     scenario_unmatched,
     unmatched_rules,
 )
@@ -101,6 +100,8 @@ class Project:
         self.services = services
         self.masking = Masking()
         self.events = Events(self.masking)
+        self.feed = self.events
+        """The events for watchers; in a cluster, those of all servers, with the same numbers at each."""
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
         self.loaded_at = services.real.wall_now()
@@ -129,20 +130,20 @@ class Project:
         """Use this rehearsal at every step, even after resets."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
-    def begin(self, scenario: Scenario | None = None, *, is_due: bool = False) -> None:
-        """Save the first epoch to the storage; ``is_due`` if the server cannot start without the project.
+    def begin(self, scenario: Scenario | None = None, *, ignores_quotas: bool = False) -> None:
+        """Save the first epoch to the storage; with ``ignores_quotas`` it is never refused.
 
         Raises:
-            QuotaReached: the server's quota is exhausted, and the project is not due.
-            Invalid: the settings or the scenario contain a secret, and the project is not due.
+            QuotaReached: the server's quota is exhausted.
+            Invalid: the settings or the scenario contain a secret.
         """
         with self._state_lock:
             if scenario is not None:
                 self.epoch.state = self.epoch.state.with_scenario(scenario)
-            if not is_due:
+            if not ignores_quotas:
                 initial = State.initial(Settings(), self.epoch.state.clock)
                 self._refuse_secrets(initial, self.epoch.state)
-            self._commit_epoch(self.epoch, is_due=is_due)
+            self._commit_epoch(self.epoch, ignores_quotas=ignores_quotas)
 
     def adopt(self, epoch: Epoch) -> None:
         """Make an epoch from the storage current."""
@@ -159,13 +160,13 @@ class Project:
         """
         with self.locked():
             epoch = self.create_epoch(self.epoch.number + 1, self.start_settings())
-            epoch.state = epoch.state.with_scenario(scenario)
             still_active = (
                 set(scenario_unmatched(self.epoch))
                 if scenario.document == self.epoch.state.scenario.document
                 else ()
             )
-            note_unmatched(epoch, (each for each in unmatched_rules(self.epoch) if each not in still_active))
+            removed = (each for each in unmatched_rules(self.epoch) if each not in still_active)
+            epoch.state = epoch.state.with_scenario(scenario).note_unmatched(removed)
             before = self._replace_current(epoch, ChangeSet())
         self.services.on_epoch_end(before)
         self.publish("reset")
@@ -221,6 +222,7 @@ class Project:
     def end_waiting(self) -> None:
         """End all calls that wait for this project."""
         self.events.end()
+        self.feed.end()
         self.epoch.outbox.wake()
 
     def _replace_current(self, epoch: Epoch, change: ChangeSet) -> Epoch:
@@ -234,7 +236,7 @@ class Project:
     def _refuse_secrets(self, before: State, after: State) -> None:
         """Refuse new secrets in settings, scenario or faults, which are stored and shown unmasked."""
         old, new = before.chosen, after.chosen
-        for name in vars(new):
+        for name in ("settings", "scenario", "faults"):
             document = {
                 key: value
                 for key, value in getattr(new, name).items()
@@ -245,13 +247,15 @@ class Project:
                 message = f"must not contain {SECRET_KINDS}, because it is stored and shown unmasked"
                 raise Invalid([Violation(path, message) for path in paths])
 
-    def _commit_epoch(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
+    def _commit_epoch(
+        self, epoch: Epoch, change: ChangeSet | None = None, *, ignores_quotas: bool = False
+    ) -> None:
         now = epoch.now()
         edit = Edit(epoch, now, now, caller())
         whole = epoch.store.complete((change or ChangeSet())._replace(chosen=epoch.state.chosen), edit)
         epoch.timeline.sequence = edit.sequence
         counters = epoch.counters(epoch.state, epoch.ids, edit.sequence, edit.now)
-        epoch.store.commit(whole._replace(counters=counters), is_due=is_due)
+        epoch.store.commit(whole._replace(counters=counters), ignores_quotas=ignores_quotas)
 
     # Editing
 
@@ -269,11 +273,11 @@ class Project:
 
     @contextmanager
     def edit(
-        self, epoch: Epoch | None = None, now: datetime | None = None, *, is_due: bool = False
+        self, epoch: Epoch | None = None, now: datetime | None = None, *, ignores_quotas: bool = False
     ) -> Iterator[Edit]:
         """Make an atomic change; ``epoch`` is the caller's epoch, ``now`` the time of an event.
 
-        Quotas never refuse a change that ``is_due``, such as an expiry.
+        Quotas never refuse a change that ``ignores_quotas``, such as an expiry.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
@@ -289,9 +293,9 @@ class Project:
             yield edit
             change = edit.plan()
             if change is not None:
-                if change.chosen is not None and not is_due:
+                if change.chosen is not None and not ignores_quotas:
                     self._refuse_secrets(current.state, edit.state)
-                current.store.commit(change, is_due=is_due)
+                current.store.commit(change, ignores_quotas=ignores_quotas)
                 edit.apply(change)
             edit.log()
             edit.queue_webhooks()
@@ -348,7 +352,7 @@ class Project:
         with self.edit() as edit:
             edit.record_choice("scenario", edit.state.scenario.document)
             if scenario.document != edit.state.scenario.document:
-                note_unmatched(edit.epoch, scenario_unmatched(edit.epoch))
+                edit.state = edit.state.note_unmatched(scenario_unmatched(edit.epoch))
             edit.state = edit.state.with_scenario(scenario)
             edit.publish("scenario", name=scenario.name)
 
@@ -364,8 +368,8 @@ class Project:
             if faults is edit.state.faults:
                 return
             faults.refuse_unknown_orders(lambda order_id: edit.epoch.store.order(order_id) is not None)
-            note_unmatched(edit.epoch, faults_unmatched(edit.epoch, edit.state.faults, faults))
-            edit.state = edit.state._replace(faults=faults)
+            unmatched = faults_unmatched(edit.epoch, edit.state.faults, faults)
+            edit.state = edit.state.note_unmatched(unmatched)._replace(faults=faults)
             edit.publish("faults", **faults.document)
 
     def change_settings(self, data: Any, *, unless: Callable[[], bool] = lambda: False) -> None:

@@ -136,7 +136,7 @@ class Account:
         self._refuse(usage._replace(bytes=usage.bytes + more_bytes))
 
     @contextmanager
-    def change_usage(self, usage: Usage, *, is_due: bool) -> Iterator[None]:
+    def change_usage(self, usage: Usage, *, ignores_quotas: bool) -> Iterator[None]:
         """Set the usage after a change, and restore the previous usage if the write in the context fails.
 
         Raises:
@@ -144,7 +144,7 @@ class Account:
         """
         with self._meter.lock:
             before = self.usage
-            if not is_due:
+            if not ignores_quotas:
                 self._refuse(usage)
             self._count(usage)
         try:

@@ -107,7 +107,9 @@ class Registry:
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
             project = Project(identity, settings, self.services, self.storages.storage(project_id))
             project.masking.api_key = key
-            project.begin(scenario, is_due=api_key is not None)  # fixed keys are declared at server start
+            project.begin(
+                scenario, ignores_quotas=api_key is not None
+            )  # fixed keys are declared at server start
             self._add(project)
         self.services.wake(project)
         return project, key

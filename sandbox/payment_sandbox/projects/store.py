@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ class Configuration:
     settings: dict[str, Any]
     scenario: Mapping[str, Any]
     faults: Mapping[str, Any]
+    is_inline: bool = field(default=False, kw_only=True)  # whether a test has sent the scenario
+    unmatched: tuple[str, ...] = field(default=(), kw_only=True)  # sentences about removed rules
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,11 @@ class Store(ABC):
         """The answer to a request with an ``Idempotency-Key``, by the digest of the key."""
 
     @abstractmethod
-    def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
-        """Commit a change set atomically; ``is_due`` for automatic changes, such as an expiry.
+    def commit(self, change: ChangeSet, *, ignores_quotas: bool = False) -> None:
+        """Commit a change set atomically; ``ignores_quotas`` for automatic changes, such as an expiry.
 
         Raises:
-            QuotaReached: the change exceeds a quota, and is not due.
+            QuotaReached: the change exceeds a quota, which it does not ignore.
         """
 
     @abstractmethod
@@ -187,7 +189,7 @@ class Store(ABC):
         return
 
     def watch(self) -> None:
-        """Subscribe to events from other servers for a while."""
+        """Read the newest events of all servers, for a new watcher."""
         return
 
     def share(self, journal: Journal) -> None:

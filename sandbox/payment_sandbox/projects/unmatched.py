@@ -1,6 +1,6 @@
 """Faults and scenario rules that never matched: what a test set up, and no request or webhook met."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Final
 
@@ -10,9 +10,6 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.scenarios.model import FaultRule, ScenarioRule, Subject, WebhookRule
 from payment_sandbox.scenarios.sentences import UNCONDITIONAL_PHRASES, when_in_words
-
-UNMATCHED_MAX: Final = 100
-"""The number of removed rules whose sentences an epoch keeps."""
 
 SEARCHED_MAX: Final = 200
 """The number of the newest requests, webhooks or orders among which the nearest one is searched."""
@@ -24,17 +21,8 @@ def unmatched_rules(epoch: Epoch) -> list[str]:
     A fault for certain calls, such as the second, counts as matched once it has applied. Of a scenario by
     name, the rules count together; the default scenario's rules do not count.
     """
-    return [*epoch.unmatched, *_current(epoch)]
-
-
-def note_unmatched(epoch: Epoch, sentences: Iterable[str]) -> None:
-    """Note removed rules that never matched, for the report at the end of a test."""
-    epoch.unmatched = [*epoch.unmatched, *sentences][-UNMATCHED_MAX:]
-
-
-def _current(epoch: Epoch) -> Iterator[str]:
-    yield from faults_unmatched(epoch, epoch.state.faults)
-    yield from scenario_unmatched(epoch)
+    state = epoch.state
+    return [*state.unmatched, *faults_unmatched(epoch, state.faults), *scenario_unmatched(epoch)]
 
 
 def faults_unmatched(epoch: Epoch, faults: Faults, but: Faults | None = None, of: str = "") -> Iterator[str]:

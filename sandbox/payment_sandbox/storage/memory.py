@@ -88,7 +88,7 @@ class MemoryStore(Store):
         super().__init__()
         self._record_sizes = RecordSizes()  # empty if no quota counts bytes
 
-    def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
+    def commit(self, change: ChangeSet, *, ignores_quotas: bool = False) -> None:
         """Save the new versions, and drop the surplus webhooks."""
         surplus = self.surplus(change)
         if self.account is None:
@@ -97,10 +97,10 @@ class MemoryStore(Store):
             return
         sizes = self.measure(change)
         usage = self.usage_after(change, sizes, surplus)
-        if is_due and self.account.excess(usage) > 0:
+        if ignores_quotas and self.account.excess(usage) > 0:
             surplus += self._oldest_finished(change, surplus, self.account.excess(usage))
             usage = self.usage_after(change, sizes, surplus)
-        with self.account.change_usage(usage, is_due=is_due):
+        with self.account.change_usage(usage, ignores_quotas=ignores_quotas):
             self.save(change, surplus)
             self.apply(change, surplus, sizes)
 

@@ -506,8 +506,8 @@ def chosen_state(chosen: Configuration, settings: Settings, clock: Clock) -> Sta
     document = chosen.scenario
     if isinstance(document.get("description"), str):  # earlier versions had no limit
         document = {**document, "description": document["description"][: Label.LENGTH_MAX]}
-    scenario = load_scenario(document, settings.method_names)
-    state = State.initial(settings, clock).with_scenario(scenario)
+    scenario = load_scenario(document, settings.method_names)._replace(is_inline=chosen.is_inline)
+    state = State.initial(settings, clock).with_scenario(scenario).note_unmatched(chosen.unmatched)
     return state._replace(faults=Faults.parse(chosen.faults))
 
 

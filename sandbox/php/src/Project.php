@@ -355,6 +355,9 @@ final class Project
             $answer = $this->lateAnswers[$offer['id']] ?? ['id' => $offer['id']] + self::handle($webhook, $handler);
             $isRecorded = $this->direct('POST', '/control/listener/answers/', $answer)['recorded'];
             $this->lateAnswers = $isRecorded ? [] : [$offer['id'] => $answer] + $this->lateAnswers;
+            if (!$isRecorded && isset($answer['error'])) {
+                fwrite(STDERR, "webhook of order {$offer['order_id']}: {$answer['error']}; answer first, then do slow work\n");
+            }
         }
         $this->handler = $handler;
     }

@@ -90,6 +90,17 @@ def test_an_inline_scenario_is_told_rule_by_rule(sandbox: Sandbox) -> None:
     assert sandbox.put("/control/scenario/", counted).json() == document
 
 
+def test_a_restored_project_reports_the_same_rules(sandbox: Sandbox) -> None:
+    """The removed rules, and that the scenario is that of a test, are part of a project's state."""
+    sandbox.put("/control/faults/", {"faults": [FAULT]})
+    sandbox.delete("/control/faults/")
+    sandbox.put("/control/scenario/", {"name": "mine", "rules": [RARE, MATCHING]})
+    before = unmatched(sandbox)
+    assert len(before) == 3
+    sandbox.put("/control/state/", sandbox.get("/control/state/").json())
+    assert unmatched(sandbox) == before
+
+
 def test_a_scenario_by_name_counts_as_a_whole(sandbox: Sandbox) -> None:
     """It is told only if none of its rules matched."""
     sandbox.put("/control/scenario/", {"name": "second-try-works"})

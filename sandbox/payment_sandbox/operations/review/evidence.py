@@ -1,10 +1,11 @@
 """The evidence for a review, and its findings."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -22,6 +23,11 @@ CUT_SHORT: Final = (
     "PHP's file_get_contents: compare its length with Content-Length."
 )
 READ_STATUSES: Final = (200, 304)
+ACCEPTED_STATUSES: Final = range(200, 300)
+CAPTURE_OR_VOID: Final = re.compile(r"/(?:captures|voids)/")
+READ_WITHIN: Final = timedelta(minutes=10)
+"""The sandbox time within which a read follows its reason, such as a webhook."""
+PERIOD_UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 MISTAKE: Final = "mistake"
@@ -166,6 +172,30 @@ class ReviewedHistory:
         )
 
     @cached_property
+    def webhooks_of(self) -> Mapping[str, Sequence[Delivery]]:
+        """The webhooks, by order."""
+        by_order: dict[str, list[Delivery]] = defaultdict(list)
+        for webhook in self.webhooks:
+            by_order[webhook.order_id].append(webhook)
+        return by_order
+
+    @cached_property
+    def requests_of(self) -> "Entries":
+        """All requests, by order."""
+        return _by_order(self.requests)
+
+    @cached_property
+    def changes(self) -> "Entries":
+        """The shop's captures, voids and cancellations whose answers it got, by order."""
+        return _by_order(
+            entry
+            for entry in self.requests
+            if entry.status in ACCEPTED_STATUSES
+            and not is_answer_lost(entry)
+            and (CAPTURE_OR_VOID.search(entry.path) or entry.method == "DELETE")
+        )
+
+    @cached_property
     def _all_reads(self) -> list[JournalEntry]:
         return list(filter(is_read, self.requests))
 
@@ -183,6 +213,24 @@ class ReviewedHistory:
         """Return the amount of an order in cents; 0 for an unknown order."""
         order = self.orders.get(order_id or "")
         return 0 if order is None else order.amount_cents
+
+
+def is_late(delay: timedelta | None) -> bool:
+    """Whether a read came too late after its reason, in sandbox time, or never."""
+    return delay is None or delay > READ_WITHIN
+
+
+def describe_late(delays: Sequence[timedelta | None]) -> str:
+    """Say how much later the order was read; empty if one of the reads is missing."""
+    known = [delay for delay in delays if delay is not None]
+    return f" (read {_longest_unit(max(known))} later)" if len(known) == len(delays) else ""
+
+
+def _longest_unit(period: timedelta) -> str:
+    """Format a period in its largest unit, such as 3 days."""
+    seconds = int(period.total_seconds())
+    size, unit = next((size, unit) for size, unit in PERIOD_UNITS if seconds >= size)
+    return f"{seconds // size} {unit}{'s' if seconds >= 2 * size else ''}"
 
 
 def format_request(entry: JournalEntry) -> str:

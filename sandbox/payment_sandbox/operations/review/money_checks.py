@@ -10,14 +10,17 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.operations.review.creation_checks import is_creation_request
 from payment_sandbox.operations.review.evidence import (
+    READ_WITHIN,
     Finding,
     ReviewedHistory,
     advise_on_loss,
+    describe_late,
     end_of,
     format_request,
     format_times,
     is_answer_lost,
     is_from_shop,
+    is_late,
     number_in_words,
     order_in,
     parse_object,
@@ -39,7 +42,7 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.http_clients import client_of
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import JournalEntry, ReachedStatus
 from payment_sandbox.scenarios.variation_catalogue import DOUBLE_PAYMENT
 
 ACCEPTED_STATUSES: Final = (200, 201)
@@ -333,13 +336,12 @@ def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
 
 def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]:
     """Find paid orders that the shop tried to cancel, but did not refund after the refusal."""
-    known = _known_as_paid(history)
     for entry in history.requests:
         order = history.orders.get(entry.order_id or "")
-        if order is None or order.id in known or not _is_refused_cancellation(entry):
+        if order is None or not _is_refused_cancellation(entry):
             continue
         owed_cents = refundable_cents(order) if _is_paid(order) else 0
-        if owed_cents and not _is_called_after(history, order, end_of(entry)):
+        if owed_cents and not _is_noticed(history, order, entry):
             yield Finding(
                 entry.rule or "SET-03",
                 f"Your shop tried to cancel a paid order, was refused, and kept the {euros(owed_cents)}",
@@ -357,8 +359,12 @@ def _is_refused_cancellation(entry: JournalEntry) -> bool:
     return entry.method == "DELETE" and is_conflict(entry)
 
 
-def _is_called_after(history: ReviewedHistory, order: Order, at: datetime) -> bool:
-    return any(order.id in entry.path and start_of(entry) >= at for entry in history.requests)
+def _is_noticed(history: ReviewedHistory, order: Order, refused: JournalEntry) -> bool:
+    """Whether the shop knew the payment before a refused cancellation, or called soon after it."""
+    return _knows_payment(history, order.id, refused.at + READ_WITHIN) or any(
+        order.id in entry.path and start_of(entry) >= end_of(refused) and not is_late(entry.at - refused.at)
+        for entry in history.requests
+    )
 
 
 def _is_paid(order: Order) -> bool:
@@ -400,42 +406,56 @@ def _describe_payments(order: Order) -> str:
 
 def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
     """Find payments that sent no webhook and that the shop did not notice for a day."""
-    unknown = _payments_without_notice(history)
     paid = {each.order_id: each for each in reversed(history.reached) if each.status in PAID_STATUSES}
-    for order in filter(_is_paid, _ended_a_day_ago(history)):
-        if order.id in unknown and _is_unread(history.attempted_reads[order.id], paid[order.id].real_at):
+    for order_id, own in history.webhooks_of.items():
+        order, reached = history.orders.get(order_id), paid.get(order_id)
+        if order is None or reached is None or not _is_paid(order):
+            continue
+        reads = [each for each in history.attempted_reads[order_id] if start_of(each) >= reached.real_at]
+        if _is_unnoticed(history, reached, reads, own):
+            late = describe_late([min(read.at for read in reads) - reached.at] if reads else [None])
             yield Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.received_cents)}: "
-                "no webhook about it arrived, and it did not read the order",
+                f"no webhook about it arrived, and it did not read the order{late}",
                 "Webhooks can get lost: read orders that are still open once a day.",
-                order.id,
+                order_id,
                 (),
                 amount=order.received_cents,
-                shown_by=(paid[order.id].id,),
+                shown_by=(reached.id,),
             )
 
 
-def _payments_without_notice(history: ReviewedHistory) -> set[str]:
-    """Return the paid orders without any webhook or response about the payment."""
-    known = _known_as_paid(history)
-    paid = [each for each in history.webhooks if each.status in PAID_STATUSES]
-    arrived = {each.order_id for each in paid if any(map(is_from_shop, each.attempts))}
-    return {each.order_id for each in history.webhooks if each.order_id not in known} - arrived
+def _is_unnoticed(
+    history: ReviewedHistory,
+    paid: ReachedStatus,
+    reads: Sequence[JournalEntry],
+    webhooks: Sequence[Delivery],
+) -> bool:
+    """Whether neither a webhook, a read nor another response has shown a payment within a day."""
+    until = paid.at + NOTICE_PERIOD
+    return not (
+        until > history.now
+        or any(read.at <= until for read in reads)
+        or _knows_payment(history, paid.order_id, until)
+        or any(_arrived_by(each, until) for each in webhooks)
+    )
 
 
-def _known_as_paid(history: ReviewedHistory) -> set[str | None]:
-    """Return the orders that a response has shown to the shop as paid."""
-    return {
-        each.order_id
-        for each in history.requests
-        if history.statuses[each.id] in PAID_STATUSES
+def _arrived_by(webhook: Delivery, until: datetime) -> bool:
+    """Whether a webhook about a payment reached the shop in time."""
+    attempts = filter(is_from_shop, webhook.attempts)
+    return webhook.status in PAID_STATUSES and any(each.at <= until for each in attempts)
+
+
+def _knows_payment(history: ReviewedHistory, order_id: str, until: datetime) -> bool:
+    """Whether a response has shown the order to the shop as paid in time."""
+    return any(
+        each.at <= until
+        and history.statuses[each.id] in PAID_STATUSES
         and not (each.fault is not None and each.fault.changes_response)
-    }
-
-
-def _is_unread(reads: Iterable[JournalEntry], since: datetime) -> bool:
-    return all(start_of(read) < since for read in reads)
+        for each in history.requests_of[order_id]
+    )
 
 
 def _ended_a_day_ago(history: ReviewedHistory) -> list[Order]:

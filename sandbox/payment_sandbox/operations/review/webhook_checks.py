@@ -12,12 +12,14 @@ from payment_sandbox.operations.review.creation_checks import is_creation
 from payment_sandbox.operations.review.evidence import (
     Finding,
     ReviewedHistory,
+    describe_late,
     end_of,
     format_attempt,
     format_request,
     format_times,
     is_answer_lost,
     is_from_shop,
+    is_late,
     number_in_words,
     start_of,
 )
@@ -66,7 +68,6 @@ ADVICE_BY_ERROR: Final = {  # advice, by words in the error
     ),
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
-MERCHANT_CALL: Final = re.compile(r"/(?:captures|voids)/")
 ACCEPTED_STATUSES: Final = range(200, 300)
 NO_ANSWER_STATUS: Final = 999
 POLL_INTERVAL_MIN: Final = timedelta(minutes=10)  # the advice of the service
@@ -83,37 +84,39 @@ def _is_acknowledged(attempt: WebhookAttempt) -> bool:
 
 
 def find_unread_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find acknowledged webhooks without a subsequent read of the order."""
-    acknowledged: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
+    """Find acknowledged webhooks without a read of the order soon afterwards."""
+    unread: dict[str, FailedAttempts] = defaultdict(list)
+    delays: dict[str, list[timedelta | None]] = defaultdict(list)
     for webhook in history.webhooks:
-        acknowledged[webhook.order_id] += [
-            (webhook, attempt) for attempt in filter(_is_acknowledged, webhook.delivery_attempts)
-        ]
-    for order_id, attempts in acknowledged.items():
-        newest = max(map(start_of, history.attempted_reads[order_id]), default=EARLIEST_TIME)
-        unread = [
-            (webhook, attempt)
-            for webhook, attempt in attempts
-            if newest < attempt.real_at and not _is_captured_since(history, webhook)
-        ]
-        if unread and _can_know(history, order_id) and not _is_cancelled_by_shop(history, order_id):
-            yield _report_unread_webhooks(history, order_id, unread)
+        for attempt in filter(_is_acknowledged, webhook.delivery_attempts):
+            delay = _read_after(history, webhook, attempt)
+            if is_late(delay):
+                unread[webhook.order_id].append((webhook, attempt))
+                delays[webhook.order_id].append(delay)
+    for order_id, attempts in unread.items():
+        if _can_know(history, order_id):
+            yield _report_unread_webhooks(history, order_id, attempts, describe_late(delays[order_id]))
 
 
-def _is_captured_since(history: ReviewedHistory, webhook: Delivery) -> bool:
-    """Whether the shop has captured or voided since the announced change, and so knows of it."""
-    return any(
-        entry.order_id == webhook.order_id
-        and MERCHANT_CALL.search(entry.path)
-        and entry.status in ACCEPTED_STATUSES
-        and not is_answer_lost(entry)
-        and entry.at >= webhook.created
-        for entry in history.requests
-    )
+def _read_after(history: ReviewedHistory, webhook: Delivery, attempt: WebhookAttempt) -> timedelta | None:
+    """Return the sandbox time until the shop knew the order's status; None if it never did.
+
+    The answer to its own capture, void or cancellation tells a shop as much as a read, and so does the answer
+    to its create call, if it shows the status that the webhook announces.
+    """
+    order_id = webhook.order_id
+    reads = [read.at for read in history.attempted_reads[order_id] if start_of(read) >= attempt.real_at]
+    created = [
+        entry
+        for entry in filter(is_creation, history.requests_of[order_id])
+        if history.statuses[entry.id] == webhook.status and not is_answer_lost(entry)
+    ]
+    own = [entry.at for entry in (*created, *history.changes[order_id]) if entry.at >= webhook.created]
+    return min((*reads, *own)) - attempt.at if reads or own else None
 
 
 def _report_unread_webhooks(
-    history: ReviewedHistory, order_id: str, unread: list[tuple[Delivery, WebhookAttempt]]
+    history: ReviewedHistory, order_id: str, unread: "FailedAttempts", late: str
 ) -> Finding:
     order = history.orders.get(order_id)
     is_refund = order is not None and order.is_refund
@@ -121,7 +124,7 @@ def _report_unread_webhooks(
     return Finding(
         "HOOK-08",
         f"Your shop answered a webhook{' for a refund' if is_refund else ''}, "
-        f"but did not read the {'refund' if is_refund else 'order'}",
+        f"but did not read the {'refund' if is_refund else 'order'}{late}",
         "A refund can fail: GET it when its webhook arrives, and record it as done once it is completed."
         if is_refund
         else "A webhook carries no status: GET the order before you fulfil it.",
@@ -151,14 +154,6 @@ def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
     return f"{webhook.id}/{webhook.attempts.index(attempt) + 1}"
 
 
-def _is_cancelled_by_shop(history: ReviewedHistory, order_id: str) -> bool:
-    """Whether the shop cancelled the order itself, and so knows the status."""
-    return history.status(order_id) == "cancelled" and any(
-        entry.order_id == order_id and entry.method == "DELETE" and history.statuses[entry.id] == "cancelled"
-        for entry in history.requests
-    )
-
-
 def find_trusted_returns(history: ReviewedHistory) -> Iterator[Finding]:
     """Find customer returns without a subsequent read of the order."""
     notified = {
@@ -168,12 +163,12 @@ def find_trusted_returns(history: ReviewedHistory) -> Iterator[Finding]:
     }
     for visit in history.return_visits:
         order_id = visit.order_id or ""
-        if order_id not in notified and not any(
-            start_of(e) >= visit.real_at for e in history.attempted_reads[order_id]
-        ):
+        reads = [each.at for each in history.attempted_reads[order_id] if start_of(each) >= visit.real_at]
+        delay = min(reads) - visit.at if reads else None
+        if order_id not in notified and is_late(delay):
             yield Finding(
                 "FLOW-15",
-                "The customer came back, but your shop did not read the order",
+                f"The customer came back, but your shop did not read the order{describe_late([delay])}",
                 "Customers come back to return_url whether they paid or not: GET the order there.",
                 order_id,
                 (f"{timestamp(visit.at)}  back to the shop",),

@@ -28,7 +28,7 @@ NEWEST_REVIEW: Final = Slot(NewestReview)
 class CurrentReview(NamedTuple):
     """The review of a project, and the time of the review."""
 
-    event: int
+    revision: int
     at_seconds: float
     took_seconds: float
     findings: Sequence[Finding]
@@ -65,10 +65,10 @@ def current_review(project: Project) -> CurrentReview:
     epoch = project.epoch
     newest = epoch.slots.of(NEWEST_REVIEW)
     known, now = newest.review, project.services.real.monotonic_seconds()
-    event = project.events.number
+    revision = project.events.revision
     if known is not None:
         is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
-        if known.event == event or is_recent:
+        if known.revision == revision or is_recent:
             return known
     findings = [_with_existing_order(epoch, finding) for finding in review(epoch)]
     problems = {
@@ -79,5 +79,5 @@ def current_review(project: Project) -> CurrentReview:
     groups = group_findings(findings)
     covered = coverage(project, findings)
     took_seconds = project.services.real.monotonic_seconds() - now
-    newest.review = CurrentReview(event, now, took_seconds, findings, groups, problems, covered)
+    newest.review = CurrentReview(revision, now, took_seconds, findings, groups, problems, covered)
     return newest.review

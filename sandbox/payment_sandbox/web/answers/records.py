@@ -241,6 +241,10 @@ class Snapshot(TypedDict):
     scenario_faults: list[Json]
     faults: Json
     fault_uses: list[Json]
+    is_inline: Annotated[
+        bool, "Whether a test has sent the scenario, so that each of its rules should match."
+    ]
+    unmatched: Annotated[list[str], "The removed faults and rules that never matched, in sentences."]
     seed: int
     id_series: int
     id_counts: dict[str, int]
