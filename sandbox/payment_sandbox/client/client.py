@@ -91,11 +91,10 @@ class BaseClient(ControlCommands):
     ) -> Any:
         """Make any call to the merchant or control API; return the parsed body. Bytes are sent as YAML.
 
-        For the review, the call is not the shop's.
-
         Raises:
             SandboxError: the server refused the call.
         """
+        # the review does not count the call as the shop's
         marked = {"Sandbox-Caller": "trigger", **(headers or {})} if path.startswith("/v1/") else headers
         answer = self._send(method, path, body, query, marked)
         raise_refusal(answer)
