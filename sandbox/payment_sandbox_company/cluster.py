@@ -5,11 +5,10 @@ second, one query reads the versions of the projects that clients of this server
 query finds orphaned projects: with a due agenda entry, or with a courier that has failed.
 """
 
-import json
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from secrets import token_hex
 from threading import Condition, Thread, current_thread
 from typing import Final
@@ -18,7 +17,7 @@ from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RUNNING
-from payment_sandbox.projects.events import EVENTS_STORED_MAX, UnstoredEntry
+from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, ProjectEntry, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
@@ -41,7 +40,6 @@ RENEW_SECONDS: Final = 2.0
 CLEAN_UP_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 60.0
 ADOPTIONS_MAX: Final = 20  # projects per round
-RELAYED_EVENTS_MAX: Final = 10_000
 JOIN_SECONDS: Final = 2.0  # to wait for each thread when the server stops
 
 log = logging.getLogger(__name__)
@@ -114,8 +112,8 @@ class ClusterRegistry(Registry):
     def drop_idle(self, idle_seconds: float) -> None:
         """Evict projects from memory that have been idle for this long; they have no claims to release."""
         for project in self.loaded_projects():
-            is_busy = project.events.is_followed or not project.epoch.is_idle or project.epoch.is_advancing
-            if project.unused_seconds() > idle_seconds and not is_busy:
+            is_busy = not project.epoch.is_idle or project.epoch.is_advancing
+            if project.unused_seconds() > idle_seconds and not is_busy and not _is_watched(project):
                 self.drop(project)
                 self.services.forget(project)
 
@@ -162,7 +160,8 @@ class ClusterRegistry(Registry):
         return project
 
     def _add(self, project: Project) -> None:
-        project.events.outbound = deque(maxlen=EVENTS_STORED_MAX)
+        project.events.share = partial(self.database.queue_events, project.project_id)
+        project.feed = Events(project.masking)
         super()._add(project)
 
     def _forget(self, project: Project) -> None:
@@ -244,7 +243,6 @@ class Cluster:
         self._url = url
         self._changed = Condition()
         self._is_stopped = False
-        self._relayed_events: dict[int, None] = {}  # numbers of relayed events from other servers
         self._threads = [
             Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
@@ -320,9 +318,9 @@ class Cluster:
         for project_id, project in followed.items():
             with reporting_damage():
                 self._refresh_project(project, heads.get(project_id))
-        watched = {each.project_id: each for each in followed.values() if each.events.watchers}
-        if watched:
-            self._relay_events(watched)
+        feeds = {project_id: each.feed for project_id, each in followed.items() if each.feed.watchers}
+        if feeds:
+            self._database.watch(feeds)
 
     def _refresh_project(self, project: Project, head: Head | None) -> None:
         store = store_of(project)
@@ -334,17 +332,9 @@ class Cluster:
             if store.needs_courier:
                 self.registry.follow(project, takes_over=True)
 
-    def _relay_events(self, watched: Mapping[str, Project]) -> None:
-        """Relay events from other servers to the watchers on this server."""
-        for number, project_id, kind, data in self._database.read_newer_events(list(watched)):
-            if number not in self._relayed_events:
-                self._relayed_events[number] = None
-                watched[project_id].events.add([(kind, UnstoredEntry(json.loads(data)))], is_remote=True)
-        while len(self._relayed_events) > RELAYED_EVENTS_MAX:
-            del self._relayed_events[next(iter(self._relayed_events))]
-
     def _flush(self) -> None:
         flush_all(self._database)
+        self._database.flush_events()
 
     def adopt_orphans(self) -> None:
         """Adopt orphaned projects, and run their due agenda entries."""
@@ -365,9 +355,6 @@ class Cluster:
                     self.registry.follow(project, takes_over=True)
         if claimed:
             self._database.renew([project.project_id for project in claimed])
-        watched = [each.project_id for each in self.registry.loaded_projects() if each.events.watchers]
-        if watched:
-            self._database.watch(watched)
         self._report()
 
     def _report(self) -> None:
@@ -386,8 +373,12 @@ class Cluster:
 
 def _is_followed(project: Project) -> bool:
     epoch = project.epoch
-    is_awaited = project.events.is_followed or listener_of(project).is_awaited
+    is_awaited = _is_watched(project) or listener_of(project).is_awaited
     return is_awaited or is_claimed(project) or not epoch.is_idle  # a claimed project must be current
+
+
+def _is_watched(project: Project) -> bool:
+    return project.events.is_followed or project.feed.is_followed
 
 
 def is_claimed(project: Project) -> bool:

@@ -1,18 +1,28 @@
 """Communication between servers through the shared database: journals, events, claims, live servers."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from threading import Event
 from typing import Any, Final, NamedTuple
 
 from psycopg import Connection
 
-from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.events import (
+    EVENTS_STORED_MAX,
+    Entry,
+    Events,
+    StoredEvent,
+    UnstoredEntry,
+    shorten,
+)
+from payment_sandbox.projects.journal import UNSTORED_MAX, Journal
 from payment_sandbox.projects.store import JournalRow
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.dialects import JOURNAL_COLUMNS, POSTGRESQL, SELECT_JOURNAL, translate
 from payment_sandbox.storage.journal_rows import RECORDS_MAX
-from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
+from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections
 from payment_sandbox_company.replicas import CLAIM_SECONDS
 
 REQUEST_RETENTION: Final = "1 hour"
@@ -55,6 +65,17 @@ INSERT_HISTORY: Final = f"""
     ON CONFLICT (project, number) DO NOTHING
 """
 """Inserts records of current epochs; the locks keep resets from ending an epoch in the meantime."""
+EVENT_NAMES: Final = ("project", "kind", "data")
+INSERT_EVENTS: Final = f"""
+    BEGIN; SELECT FROM sandbox_project WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE;
+    INSERT INTO sandbox_event (project, number, kind, data)
+    SELECT new.project, coalesce(newest.number, 0) + row_number() OVER (PARTITION BY id ORDER BY place),
+        new.kind, new.data
+    FROM {rows_table(*EVENT_NAMES)} JOIN sandbox_project ON id = new.project LEFT JOIN LATERAL (
+        SELECT max(number) AS number FROM sandbox_event WHERE project = id) AS newest ON true;
+    COMMIT
+"""
+"""Inserts events with the next numbers of their projects; the locks let one server number at a time."""
 
 
 class PeerServer(NamedTuple):
@@ -83,6 +104,7 @@ class ClusterTables(Connections):
     ) -> None:
         super().__init__(address, monotonic_seconds, prepare)
         self.unflushed: dict[Any, Journal] = {}
+        self._new_events: deque[tuple[str, str, Entry]] = deque(maxlen=UNSTORED_MAX)
 
     # Journals
 
@@ -96,11 +118,13 @@ class ClusterTables(Connections):
         self.rows(INSERT_HISTORY, values)
 
     def purge_history(self, project_id: str) -> None:
-        """Delete the oldest records of a journal beyond its limit."""
+        """Delete the oldest records and events of a project beyond their limits."""
         query = f"""
             DELETE FROM sandbox_history WHERE project = %(id)s AND number <= (
                 SELECT number FROM sandbox_history WHERE project = %(id)s
-                ORDER BY number DESC OFFSET {RECORDS_MAX} LIMIT 1)
+                ORDER BY number DESC OFFSET {RECORDS_MAX} LIMIT 1);
+            DELETE FROM sandbox_event WHERE project = %(id)s AND number <= (
+                SELECT max(number) - {EVENTS_STORED_MAX} FROM sandbox_event WHERE project = %(id)s)
         """
         self.rows(query, {"id": project_id})
 
@@ -123,29 +147,47 @@ class ClusterTables(Connections):
             (now, *_), *rows = run.execute(query, values).fetchall()
         return [JournalRow(*row[1:]) for row in rows], now
 
-    def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
-        """Publish events (project, kind and data) to other servers."""
-        query = f"""
-            INSERT INTO sandbox_event (project, server, kind, data)
-            SELECT new.project, %(me)s, new.kind, new.data
-            FROM {rows_table("project", "kind", "data")} ORDER BY new.place
-        """
-        self.rows(query, {"me": self.server_id, "rows": encode_rows(events, ("project", "kind", "data"))})
+    def queue_events(self, project_id: str, entries: Sequence[tuple[str, Entry]]) -> None:
+        """Queue the new events of a project for ``flush_events``."""
+        self._new_events.extend((project_id, kind, entry) for kind, entry in entries)
 
-    def watch(self, project_ids: Sequence[str]) -> None:
-        """Subscribe to events of these projects from other servers, for some seconds."""
-        self.rows(
-            UPDATE_PROJECTS.format(f"watched_until = {CLAIM_END}", "id = ANY(%s)"), (list(project_ids),)
-        )
+    def flush_events(self) -> None:
+        """Number and write the queued events.
 
-    def read_newer_events(self, project_ids: Sequence[str]) -> list[Row]:
-        """Return recent events from other servers: number, project, kind, data."""
-        query = f"""
-            SELECT position, project, kind, data FROM sandbox_event
-            WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{READ_OVERLAP}'
-            ORDER BY position
+        Raises:
+            NotStored: writing failed; the next call retries.
         """
-        return self.rows(query, (list(project_ids), self.server_id))
+        events = [self._new_events.popleft() for _ in range(len(self._new_events))]
+        if not events:
+            return
+        flat = [
+            (project_id, kind, json.dumps(shorten(entry.summary()))) for project_id, kind, entry in events
+        ]
+        ids = list({project_id for project_id, *_ in events})
+        try:
+            self.rows(INSERT_EVENTS, {"ids": ids, "rows": encode_rows(flat, EVENT_NAMES)})
+        except NotStored:
+            self._new_events.extendleft(reversed(events))
+            raise
+
+    def watch(self, feeds: Mapping[str, Events]) -> None:
+        """Add the newest events of all servers to the feeds of projects."""
+        query = f"""
+            SELECT event.project, event.number, event.kind, event.data
+            FROM {rows_table("project", "number")} JOIN sandbox_event AS event USING (project)
+            WHERE event.number > greatest(new.number, (
+                SELECT max(number) FROM sandbox_event WHERE project = new.project) - {EVENTS_STORED_MAX})
+            ORDER BY event.number
+        """
+        known = [(project_id, feed.number) for project_id, feed in feeds.items()]
+        newer: dict[str, list[StoredEvent]] = {}
+        for project_id, number, kind, data in self.rows(
+            query, {"rows": encode_rows(known, ("project", "number"))}
+        ):
+            event = StoredEvent(number, kind, UnstoredEntry(json.loads(data)))
+            newer.setdefault(project_id, []).append(event)
+        for project_id, events in newer.items():
+            feeds[project_id].follow(events)
 
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a record number, oldest first."""
@@ -178,10 +220,9 @@ class ClusterTables(Connections):
         self.rows(UPDATE_PROJECTS.format("used_at = now()", "id = ANY(%s)"), (list(project_ids),))
 
     def purge_requests(self) -> None:
-        """Delete old events, old notes, and old answers to requests."""
+        """Delete old notes, and old answers to requests."""
         self.rows(f"""
             DELETE FROM sandbox_request WHERE made_at < now() - interval '{REQUEST_RETENTION}';
-            DELETE FROM sandbox_event WHERE made_at < now() - interval '1 minute';
             DELETE FROM sandbox_note WHERE made_at < now() - interval '{REQUEST_RETENTION}'
         """)
 

@@ -67,8 +67,7 @@ TOMBSTONE_VERSIONS: Final = 500  # deleted records leave a tombstone for this ma
 HEAD_COLUMNS: Final = """
     version, last, complete_from,
     CASE WHEN courier_until > clock_timestamp() THEN courier END,
-    CASE WHEN clock_until > clock_timestamp() THEN clock_holder END,
-    coalesce(watched_until > clock_timestamp(), false), epoch_version
+    CASE WHEN clock_until > clock_timestamp() THEN clock_holder END, epoch_version
 """
 NEWER_COLUMNS: Final = """
     CASE WHEN version <> %(known)s THEN chosen END, CASE WHEN version <> %(known)s THEN counters END

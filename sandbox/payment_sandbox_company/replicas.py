@@ -1,13 +1,14 @@
 """A project's interface to a shared database, and a server's replica of the project's row."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import JournalRow
@@ -37,7 +38,6 @@ class Head(NamedTuple):
     complete_from: int  # the oldest version from which the tombstones are complete
     courier: str | None
     clock_holder: str | None
-    is_watched: bool
     epoch_version: int  # the version that began the epoch
     chosen: str | None = None  # this and the next field are None if memory has this version
     counters: str | None = None
@@ -102,7 +102,7 @@ class SharedDatabase(RowDatabase, Protocol):
     server_id: str
     real: RealTime
     unflushed: dict[Any, Journal]
-    """The journals with new records or events, by the store of their epoch."""
+    """The journals with new records, by the store of their epoch."""
     generation: int
     """Incremented when a connection breaks, because the next one may reach a standby that lacks commits."""
 
@@ -133,11 +133,8 @@ class SharedDatabase(RowDatabase, Protocol):
     def answer(self, project_id: str, request_id: str) -> SavedAnswer | None:
         """Return the answer to an executed request without a key; None if no server has executed it."""
 
-    def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
-        """Publish events (project, kind and data) to other servers."""
-
-    def watch(self, project_ids: Sequence[str]) -> None:
-        """Subscribe to events of these projects from other servers, for some seconds."""
+    def watch(self, feeds: Mapping[str, Events]) -> None:
+        """Add the newest events of all servers to the feeds of projects."""
 
 
 class Anchor(NamedTuple):
@@ -164,7 +161,6 @@ class Replica:
     clock_holder: str | None = None
     own_hold: str | None = None  # this server's hold on the clock, during an advance
     releases_clock: bool = False  # whether the next commit releases the clock
-    is_watched: bool = False
     anchor: Anchor | None = None
     session: Session | None = None
     generation: int = 0  # the database's generation at the last refresh
@@ -172,7 +168,7 @@ class Replica:
 
     def update_claims(self, head: Head) -> None:
         """Copy the claims of a head."""
-        self.courier, self.clock_holder, self.is_watched = head.courier, head.clock_holder, head.is_watched
+        self.courier, self.clock_holder = head.courier, head.clock_holder
 
     def update_own_hold(self, head: Head) -> None:
         """Update this server's own hold on the clock from a head read under the lock."""

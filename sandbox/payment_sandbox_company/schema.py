@@ -118,6 +118,23 @@ MIGRATIONS: Final = (
     ),
     # answers to requests with a key become records, which older servers cannot read
     Migration(4, ("ALTER TABLE sandbox_project ADD COLUMN epoch_version bigint NOT NULL DEFAULT 0",)),
+    # the events of a project have the same numbers at every server
+    Migration(
+        5,
+        (
+            "ALTER TABLE sandbox_project DROP COLUMN watched_until",
+            "DROP TABLE sandbox_event",
+            """
+            CREATE TABLE sandbox_event (
+                project text NOT NULL REFERENCES sandbox_project ON DELETE CASCADE,
+                number bigint NOT NULL,
+                kind text NOT NULL,
+                data text NOT NULL,
+                PRIMARY KEY (project, number)
+            )
+            """,
+        ),
+    ),
 )
 UNRELEASED_VERSIONS: Final = (1, 2)
 """Schema versions that were never released."""

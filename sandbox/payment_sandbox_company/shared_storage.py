@@ -7,9 +7,8 @@ A claim in the project's row determines its courier, the one server that sends w
 servers. An advance claims the clock in the same way. Claims expire if they are not renewed.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from threading import Lock
@@ -20,7 +19,6 @@ from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.events import Events, shorten
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.project import DELETED, Project, ProjectReset, weakly
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
@@ -71,13 +69,13 @@ class RecordNumbers:
 
 
 def flush_all(database: SharedDatabase) -> None:
-    """Write new journal records and events of all projects.
+    """Write new journal records of all projects.
 
     Raises:
         NotStored: writing failed; the next call retries.
     """
     unflushed = database.unflushed
-    histories, rows, events = [], [], []
+    histories, rows = [], []
     while unflushed:
         try:
             store, journal = unflushed.popitem()
@@ -86,7 +84,6 @@ def flush_all(database: SharedDatabase) -> None:
         project_id, records = store.replica.project_id, list(journal.take_unstored())
         histories.append((store, journal, records))
         rows += [(project_id, store.epoch_version, journal_row(record)) for record in records]
-        events += [(project_id, *event) for event in _take_new_events(journal.events, store.replica)]
     try:
         database.write_history(rows)
     except NotStored:
@@ -94,20 +91,6 @@ def flush_all(database: SharedDatabase) -> None:
             journal.requeue(records)
             unflushed.setdefault(store, journal)
         raise
-    if events:
-        with suppress(NotStored):  # if this fails, watchers miss these events
-            database.put_events(events)
-
-
-def _take_new_events(events: Events, replica: Replica) -> list[tuple[str, str]]:
-    """Return the new events, as kind and data, if other servers watch the project."""
-    new_events = []
-    with suppress(IndexError):
-        while events.outbound:
-            new_events.append(events.outbound.popleft())
-    if not replica.is_watched:
-        return []
-    return [(kind, json.dumps(shorten(entry.summary()))) for kind, entry in new_events]
 
 
 class PlannedSync(NamedTuple):
@@ -240,9 +223,8 @@ class SharedStore(RowStore):
         return self.database.answer(self.replica.project_id, request_id)
 
     def watch(self) -> None:
-        """Subscribe to events from other servers."""
-        self.database.watch([self.replica.project_id])
-        self.replica.is_watched = True
+        """Read the newest events of all servers, for a new watcher."""
+        self.database.watch({self.replica.project_id: self.project.feed})
 
     def _read_changes(self, read: Changes, since: int) -> Changes:
         if since > 0:

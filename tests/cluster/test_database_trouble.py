@@ -225,8 +225,9 @@ def test_an_older_schema_is_migrated_when_its_servers_have_ended(postgresql: Pos
     project, _ = registry_on(first).create({})
     first.report(PeerServer("old", "http://127.0.0.1:1", "1.0", is_draining=False, projects=1))
     older = {"of": "POST /v1/orders/ 0", "status": 201, "etag": None, "order_id": None, "body": "{}"}
-    postgresql.execute(f"DELETE FROM sandbox_migration WHERE number > {NEWEST_VERSION - 1}", name)
-    postgresql.execute("ALTER TABLE sandbox_project DROP COLUMN epoch_version", name)
+    postgresql.execute(f"DELETE FROM sandbox_migration WHERE number > {NEWEST_VERSION - 2}", name)
+    older_columns = "DROP COLUMN epoch_version, ADD COLUMN watched_until timestamptz"
+    postgresql.execute(f"ALTER TABLE sandbox_project {older_columns}", name)
     postgresql.execute(
         "INSERT INTO sandbox_request (project, id, part, version, answer) "
         f"VALUES ('{project.project_id}', 'order-17', 1, 1, '{json.dumps(older)}')",

@@ -5,14 +5,6 @@ import pytest
 from tests.support.commands import run_tests
 from tests.support.postgres import Postgres
 
-CONTROL = "tests/web/control"
-NOT_AT_TWO_SERVERS = (
-    f"{CONTROL}/test_watching.py::test_a_stream_resumes_after_the_last_event",
-    f"{CONTROL}/test_watching.py::test_all_that_happens_is_streamed",
-    f"{CONTROL}/test_watching.py::test_a_stream_reports_missed_events",
-)
-"""Known to fail at two servers: each numbers its own events. To be mended."""
-
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
@@ -21,8 +13,6 @@ NOT_AT_TWO_SERVERS = (
 def test_every_store_passes_the_same_tests(postgresql: Postgres, suite: str, servers: int) -> None:
     """The tests pass on a database, with any distribution of the requests to the servers."""
     options = ["-s", "-p", "no:xdist", suite]
-    if servers > 1:
-        options += [word for test in NOT_AT_TWO_SERVERS for word in ("--deselect", test)]
     state = postgresql.new_database()
     printed = run_tests(*options, SANDBOX_TEST_STATE=state, SANDBOX_TEST_SERVERS=str(servers))
     sent = [line for line in printed.splitlines() if "requests by server:" in line]

@@ -4,7 +4,7 @@ Faults are injected at chosen statements.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +15,7 @@ from typing import Any, Final
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.events import Entry, Events
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import CreateStore
 from payment_sandbox.projects.store import JournalRow
@@ -259,7 +260,7 @@ class SimulatedDatabase:
         courier = row.courier if row.courier_until > now else None
         holder = row.clock_holder if row.clock_until > now else None
         bodies = (row.chosen, row.counters) if is_newer else (None, None)
-        return Head(row.version, row.last, 0, courier, holder, False, row.epoch_version, *bodies)
+        return Head(row.version, row.last, 0, courier, holder, row.epoch_version, *bodies)
 
     def read(self, row: Row, since: int) -> Changes:
         """Return the records newer than a version."""
@@ -407,8 +408,8 @@ class SimulatedDatabase:
         """Return an empty history."""
         return []
 
-    def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
+    def queue_events(self, project_id: str, entries: Sequence[tuple[str, Entry]]) -> None:
         """Do nothing."""
 
-    def watch(self, project_ids: Sequence[str]) -> None:
+    def watch(self, feeds: Mapping[str, Events]) -> None:
         """Do nothing."""

@@ -1,7 +1,7 @@
 """Numbered events of a project, for watchers and waiting requests."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Condition
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -98,8 +98,8 @@ class Events:
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
         self.slots = Slots()
-        self.outbound: deque[tuple[str, Entry]] | None = None
-        """The events to send to other servers; None for a single server."""
+        self.share: Callable[[Sequence[tuple[str, Entry]]], None] | None = None
+        """Shows new events to the watchers at all servers; None for a single server."""
         self._waiting_count = 0
         self.revision = 0
         """Increases with each event, and with each change by another server."""
@@ -130,16 +130,14 @@ class Events:
         """Add an event, and wake the threads that wait for it."""
         self.add([(kind, UnstoredEntry(shorten(data)))])
 
-    def add(self, entries: Sequence[tuple[str, Entry]], *, is_remote: bool = False) -> None:
+    def add(self, entries: Sequence[tuple[str, Entry]]) -> None:
         """Add entries with their kinds, at once, and wake the threads that wait for them.
 
-        Entries that are ``is_remote`` came from another server, which has masked them; the journal has masked
-        its records.
+        The journal has masked its records.
         """
-        if not is_remote:
-            entries = [(kind, self._mask(entry)) for kind, entry in entries]
-            if self.outbound is not None:
-                self.outbound.extend(entries)
+        entries = [(kind, self._mask(entry)) for kind, entry in entries]
+        if self.share is not None:
+            self.share(entries)
         with self._changed:
             for kind, entry in entries:
                 self.number += 1
@@ -149,6 +147,17 @@ class Events:
                 self._wake_orders(entries)
             if self._waiting_count or self._listeners:
                 self._wake_watchers()
+
+    def follow(self, events: Iterable[StoredEvent]) -> None:
+        """Add the newest events of all servers, which have their numbers, and wake the watchers."""
+        with self._changed:
+            for event in events:
+                if event.number > self.number + 1:
+                    self._newest.clear()
+                if event.number > self.number:
+                    self.number = self.revision = event.number
+                    self._newest.append(event)
+            self._wake_watchers()
 
     def end(self) -> None:
         """End the events and wake all waiting threads: the project is deleted, or the server stops."""

@@ -100,6 +100,8 @@ class Project:
         self.services = services
         self.masking = Masking()
         self.events = Events(self.masking)
+        self.feed = self.events
+        """The events for watchers; in a cluster, those of all servers, with the same numbers at each."""
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
         self.loaded_at = services.real.wall_now()
@@ -220,6 +222,7 @@ class Project:
     def end_waiting(self) -> None:
         """End all calls that wait for this project."""
         self.events.end()
+        self.feed.end()
         self.epoch.outbox.wake()
 
     def _replace_current(self, epoch: Epoch, change: ChangeSet) -> Epoch:

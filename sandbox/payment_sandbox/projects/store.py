@@ -189,7 +189,7 @@ class Store(ABC):
         return
 
     def watch(self) -> None:
-        """Subscribe to events from other servers for a while."""
+        """Read the newest events of all servers, for a new watcher."""
         return
 
     def share(self, journal: Journal) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -69,12 +70,19 @@ def test_a_wait_that_times_out_has_the_current_values(watched: Sandbox, shop: Sh
 
 def parse_events(answer: requests.Response) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return the events of a stream as they arrive."""
-    kind = ""
+    return ((kind, data) for _, kind, data in parse_numbered(answer))
+
+
+def parse_numbered(answer: requests.Response) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Return the events of a stream as they arrive, with their numbers."""
+    number, kind = 0, ""
     for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
+        if line.startswith("id: "):
+            number = int(line.removeprefix("id: "))
         if line.startswith("event: "):
             kind = line.removeprefix("event: ")
         if line.startswith("data: "):
-            yield kind, json.loads(line.removeprefix("data: "))
+            yield number, kind, json.loads(line.removeprefix("data: "))
 
 
 @pytest.mark.rule("CTL-27")
@@ -125,25 +133,29 @@ def test_a_stream_resumes_after_the_last_event(sandbox: Sandbox) -> None:
     options: dict[str, Any] = {"auth": (sandbox.key, ""), "stream": True, "timeout": 10}
     url = f"{sandbox.url}/control/events/"
     with sandbox.http.get(f"{url}?after=0", **options) as answer:
-        stream = parse_events(answer)
-        kinds = {kind: data for kind, data in (next(stream) for _ in range(5))}
+        stream = parse_numbered(answer)
+        events = [next(stream) for _ in range(5)]
+    kinds = {kind: data for _, kind, data in events}
     assert kinds["status"]["order_id"] == order["id"]
     assert kinds["action"]["actor"] == "customer"
-    with sandbox.http.get(url, headers={"Last-Event-ID": "1"}, **options) as answer:
-        second = next(parse_events(answer))
-    with sandbox.http.get(f"{url}?after=1", **options) as answer:
-        assert next(parse_events(answer)) == second
+    for (number, *_), following in pairwise(events):
+        with sandbox.http.get(url, headers={"Last-Event-ID": str(number)}, **options) as answer:
+            assert next(parse_numbered(answer)) == following
+        with sandbox.http.get(f"{url}?after={number}", **options) as answer:
+            assert next(parse_numbered(answer)) == following
     refused(sandbox.get("/control/events/?after=x"), 400, "ValidationError")
 
 
-@pytest.mark.parametrize("after", [5, 10_000])
-def test_a_stream_reports_missed_events(sandbox: Sandbox, after: int) -> None:
+def test_a_stream_reports_missed_events(sandbox: Sandbox) -> None:
     """The stream reports missed events, if the number is too old or from another server."""
-    project = sandbox.project_in_process
-    for _ in range(EVENTS_STORED_MAX + 10):
-        project.events.publish("idle")
-    number = project.events.number
-    url = f"{sandbox.url}/control/events/?after={after}"
-    with sandbox.http.get(url, auth=(sandbox.key, ""), stream=True) as answer:
-        first = next(parse_events(answer))
-    assert first == ("missed", {"after": after, "first_kept": number - EVENTS_STORED_MAX + 1})
+    options: dict[str, Any] = {"auth": (sandbox.key, ""), "stream": True, "timeout": 10}
+    url, project = f"{sandbox.url}/control/events/", sandbox.project_in_process
+    with sandbox.http.get(url, **options) as answer:
+        for number in range(1, EVENTS_STORED_MAX + 11):
+            project.events.publish("idle", number=number)
+        assert number in (data.get("number") for _, data in parse_events(answer))
+    for after in (5, 10_000):
+        with sandbox.http.get(f"{url}?after={after}", **options) as answer:
+            assert next(parse_events(answer)) == ("missed", {"after": after, "first_kept": 11})
+    with sandbox.http.get(f"{url}?after=10", **options) as answer:
+        assert next(parse_numbered(answer)) == (11, "idle", {"number": 11})

@@ -66,7 +66,7 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
     project = enter(call, project_id, catches_up=False)
     project.epoch.store.watch()
     stream = call.stream = ChangeStream(
-        project.events, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
+        project.feed, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
     )
     return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 

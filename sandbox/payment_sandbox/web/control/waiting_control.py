@@ -95,7 +95,7 @@ def events(
 ) -> Any:
     """Stream all events of the project, as server-sent events (CTL-27)."""
     call.project.epoch.store.watch()
-    stream = call.stream = EventStream(call.project.events, last_event_number(call.request))
+    stream = call.stream = EventStream(call.project.feed, last_event_number(call.request))
     return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
