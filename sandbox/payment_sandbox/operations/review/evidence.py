@@ -95,7 +95,7 @@ class FindingGroup(NamedTuple):
     name: str  # the rule, with a number if it has several groups
     first: Finding
     findings: Sequence[Finding]
-    orders: Sequence[str]  # distinct ids, as in the list of orders: a refund belongs to its order
+    orders: list[str]  # distinct ids, as in the list of orders: a refund belongs to its order
 
     @property
     def amount(self) -> int:
