@@ -3,8 +3,8 @@ import type { ControlCommands } from "./control";
 
 /**
  * Starts the sandbox, unless SANDBOX_URL is the address of a running one: with the command in SANDBOX_COMMAND, or
- * with `payment-sandbox`, `uvx` or `docker` from the PATH, in this order. All tests of this process share the server,
- * which stops with the process.
+ * with `payment-sandbox` from the PATH or from the environment of the package's clone, in this order. All tests of this
+ * process share the server, which stops with the process.
  */
 export function startSandbox(): Promise<{ readonly url: string; stop(): Promise<void> }>;
 

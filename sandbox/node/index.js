@@ -12,10 +12,11 @@ const { setTimeout: pause } = require("node:timers/promises"); // unaffected by 
 
 const { ControlCommands } = require("./control.js");
 
+const CLONE_COMMAND = path.join(__dirname, "../../.venv", process.platform === "win32" ? "Scripts/payment-sandbox.exe" : "bin/payment-sandbox");
 const INSTALL =
-  "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command that " +
-  "starts it, such as \"python3 payment-sandbox.pyz\", or SANDBOX_URL to the address of a running server).";
-const START_SECONDS = 120; // uvx and Docker may have to fetch the sandbox first
+  'Run "make run" once in the clone of the package, or set SANDBOX_COMMAND to the command that starts it, ' +
+  'such as "python3 payment-sandbox.pyz", or SANDBOX_URL to the address of a running server.';
+const START_SECONDS = 60;
 const HANDLER_SECONDS = 5; // the service's timeout for an answer
 const POLL_SECONDS = 10;
 const KEPT_FOR = "P1D"; // real time
@@ -35,10 +36,12 @@ class NoAnswer extends Error {
 }
 
 let started; // one server for all tests of this process
+let hasFailed = false;
 
 function startSandbox() {
+  if (hasFailed) return Promise.reject(new Error("there is no payment sandbox: the first failure of this run says why"));
   return (started ??= start().catch((error) => {
-    started = undefined;
+    hasFailed = true;
     throw error;
   }));
 }
@@ -47,24 +50,20 @@ async function start() {
   const running = process.env.SANDBOX_URL;
   if (running) return { url: running.replace(/\/+$/, ""), stop: async () => {} };
   const folder = fs.mkdtempSync(path.join(tmpdir(), "payment-sandbox-"));
-  fs.chmodSync(folder, 0o777); // the container's user writes to it
   try {
-    return await serve(findCommand(folder), path.join(folder, "ready.json"));
+    return await serve(findCommand(), path.join(folder, "ready.json"));
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Find the command to put before "serve", and the path of the ready file for the server. */
-function findCommand(folder) {
-  const own = path.join(folder, "ready.json");
+/** Find the command to put before "serve". */
+function findCommand() {
   const configured = process.env.SANDBOX_COMMAND?.match(/"[^"]*"|'[^']*'|\S+/g);
-  if (configured) return { command: configured.map((word) => word.replace(/^(["'])(.*)\1$/, "$2")), file: own };
-  if (isInstalled("payment-sandbox")) return { command: ["payment-sandbox"], file: own };
-  if (isInstalled("uvx")) return { command: ["uvx", "--from", "payment-sandbox[server]", "payment-sandbox"], file: own };
-  if (!isInstalled("docker")) throw new Error(`payment-sandbox is not installed. ${INSTALL}`);
-  const run = ["docker", "run", "--rm", "-i", "--network", "host", "-v", `${folder}:/ready`];
-  return { command: [...run, "-e", "SANDBOX_HOST=127.0.0.1", "-e", "SANDBOX_STATE=", "paymentsandbox/payment-sandbox"], file: "/ready/ready.json" };
+  if (configured) return configured.map((word) => word.replace(/^(["'])(.*)\1$/, "$2"));
+  if (isInstalled("payment-sandbox")) return ["payment-sandbox"];
+  if (fs.existsSync(CLONE_COMMAND)) return [CLONE_COMMAND];
+  throw new Error(`no payment sandbox: there is no payment-sandbox on the PATH, and no ${CLONE_COMMAND}. ${INSTALL}`);
 }
 
 function isInstalled(program) {
@@ -73,9 +72,9 @@ function isInstalled(program) {
   return folders.some((folder) => extensions.some((extension) => fs.existsSync(path.join(folder, program + extension))));
 }
 
-async function serve({ command, file }, ready) {
+async function serve(command, ready) {
   const [program, ...rest] = command;
-  const options = ["serve", "--port", "0", "--quiet", "--stop-with-stdin", "--ready-file", file];
+  const options = ["serve", "--port", "0", "--quiet", "--stop-with-stdin", "--ready-file", ready];
   const server = spawn(program, [...rest, ...options], { stdio: ["pipe", "ignore", "pipe"] });
   let errors = "";
   let exitReason;

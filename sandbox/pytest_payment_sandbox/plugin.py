@@ -76,11 +76,9 @@ def _uses_mixin(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
     """A sandbox in this process on a free port, or the running sandbox at ``SANDBOX_URL``."""
-    server = reports.start_server(
-        pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
-    )
-    yield server
-    server.stop()
+    address, token = os.environ.get("SANDBOX_URL"), os.environ.get("SANDBOX_CONTROL_TOKEN")
+    with reports.start_server(pytestconfig, address or None, token or None) as server:
+        yield server
 
 
 @contextmanager

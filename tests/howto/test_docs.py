@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,18 @@ def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
     (tmp_path / "test_pasted.py").write_text(block.text)
     result = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
     assert result.returncode == 0, result.stdout[-4000:]
+
+
+@pytest.mark.prove
+def test_the_shop_of_the_pytest_page_passes_its_own_rehearsal(tmp_path: Path) -> None:
+    """The shop survives every change, such as lost webhooks and lost responses."""
+    (tmp_path / "test_shop.py").write_text(
+        next(block.text for block in blocks(text_of("pytest")) if block.language == "python")
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    result = run_command(["pytest", "-q", "-p", "no:cacheprovider", "--payment-rehearse"], tmp_path)
+    (summary,) = re.findall(r"^payment rehearsal: \d tests rehearsed in .*", result.stdout, re.MULTILINE)
+    assert summary.endswith(": no findings"), result.stdout[-4000:]
 
 
 YAML_FILES = [

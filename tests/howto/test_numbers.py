@@ -47,8 +47,10 @@ def test_a_page_has_the_number_of_the_code(page: str, sentence: str) -> None:
 
 
 def test_the_readme_counts_the_methods() -> None:
-    """The first sentence has the number of payment methods."""
-    assert f"orders in {WORDS[len(ALL_METHODS)]} payment methods" in README.read_text(encoding="utf-8")
+    """The first paragraph has the number of payment methods, and names each of them."""
+    _, paragraph, *_ = README.read_text(encoding="utf-8").split("\n\n")
+    assert f"orders in {WORDS[len(ALL_METHODS)]} payment methods" in paragraph
+    assert {f"`{method.name}`" for method in ALL_METHODS} <= set(re.findall(r"`[a-z-]+`", paragraph))
 
 
 def written(name: str) -> str:

@@ -33,30 +33,9 @@ PROGRAMS: Final = {
     ),
 }
 SYSTEM_PACKAGES: Final = {"node": ("nodejs",), "php": ("php-cli", "php-curl", "composer")}
-INSTALL: Final = (
-    "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command"
-)
+PACKAGES: Final = {"node": "node_modules/payment-sandbox", "php": "vendor/payment-sandbox/payment-sandbox"}
+INSTALL: Final = 'Run "make run" once in the clone of the package, or set SANDBOX_COMMAND to the command'
 EXEC: Final = f'exec {BIN}/payment-sandbox "$@"\n'
-UVX: Final = f"""#!/bin/sh
-test "$1 $2 $3" = "--from payment-sandbox[server] payment-sandbox" || exit 9
-shift 3
-{EXEC}"""
-DOCKER: Final = f"""#!/bin/sh
-# Stands in for docker: it mounts a folder at /ready, and runs the image's command.
-test "$1 $2 $3 $4 $5 $6" = "run --rm -i --network host -v" || exit 9
-folder="${{7%:/ready}}"
-export "$9" "${{11}}"
-shift 11
-test "$1 $2" = "paymentsandbox/payment-sandbox serve" || exit 9
-shift
-test "$(stat -c %a "$folder")" = 777 || exit 9 # the container's user writes there
-set -- "$@"
-for word; do
-  shift
-  set -- "$@" "$(echo "$word" | sed "s#^/ready/#$folder/#")"
-done
-{EXEC}"""
-
 both_languages = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
 RunProgram = Callable[..., str]
 
@@ -66,6 +45,11 @@ def run_program(language: str, tmp_path: Path) -> RunProgram:
     """Return a function that runs a language's program with only these programs on the path."""
     require(*SYSTEM_PACKAGES[language])
     folder, programs = copied(language, tmp_path), tmp_path / "programs"
+    package = folder / PACKAGES[language]
+    if package.is_symlink():  # to the checkout, which has an environment
+        checkout = package.resolve()
+        package.unlink()
+        shutil.copytree(checkout, package)
     programs.mkdir()
     for name in ("sh", "stat", "sed", "echo"):
         (programs / name).symlink_to(shutil.which(name) or "")
@@ -74,6 +58,7 @@ def run_program(language: str, tmp_path: Path) -> RunProgram:
 
     def run(others: dict[str, str] | None = None, **variables: str) -> str:
         for name, text in (others or {}).items():
+            (programs / name).parent.mkdir(parents=True, exist_ok=True)
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         result = run_command(command, folder, 60, PATH=str(programs), **variables)
@@ -87,7 +72,9 @@ def run_program(language: str, tmp_path: Path) -> RunProgram:
 @both_languages
 def test_a_suite_without_a_sandbox_says_what_to_install_or_set(run_program: RunProgram) -> None:
     """The error names the missing command and its installation in one line."""
-    assert run_program().startswith(f"payment-sandbox is not installed. {INSTALL}")
+    found_nothing = run_program()
+    assert found_nothing.startswith("no payment sandbox: there is no payment-sandbox on the PATH, and no /")
+    assert f"/.venv/bin/payment-sandbox. {INSTALL}" in found_nothing
     missing = run_program(SANDBOX_COMMAND="nonsense serve")
     assert missing.startswith(
         f'the sandbox did not start with "nonsense serve": there is no program nonsense. {INSTALL}'
@@ -112,14 +99,16 @@ def test_a_server_that_is_no_sandbox_is_named(run_program: RunProgram) -> None:
 
 
 @both_languages
-def test_the_first_available_command_starts_the_sandbox(run_program: RunProgram) -> None:
-    """SANDBOX_COMMAND, payment-sandbox, uvx and Docker are tried in this order."""
-    broken = "#!/bin/sh\nexit 9\n"
-    assert run_program({"docker": DOCKER}).startswith("created at http://127.0.0.1:")
-    assert run_program({"docker": broken, "uvx": UVX}).startswith("created at http://127.0.0.1:")
-    with_package = {"uvx": broken, "payment-sandbox": f"#!/bin/sh\n{EXEC}"}
-    assert run_program(with_package).startswith("created at http://127.0.0.1:")
-    spaced = {"payment-sandbox": broken, "with a space": f"#!/bin/sh\n{EXEC}"}
+def test_the_first_available_command_starts_the_sandbox(
+    run_program: RunProgram, language: str, tmp_path: Path
+) -> None:
+    """SANDBOX_COMMAND, payment-sandbox and the environment of the package's clone are tried in this order."""
+    broken, works = "#!/bin/sh\nexit 9\n", f"#!/bin/sh\n{EXEC}"
+    of_clone = str((tmp_path / language / PACKAGES[language]).parents[1] / ".venv/bin/payment-sandbox")
+    assert run_program({of_clone: works}).startswith("created at http://127.0.0.1:")
+    on_path = {of_clone: broken, "payment-sandbox": works}
+    assert run_program(on_path).startswith("created at http://127.0.0.1:")
+    spaced = {"payment-sandbox": broken, "with a space": works}
     assert run_program(spaced, SANDBOX_COMMAND="'with a space'").startswith("created at http://")
 
 

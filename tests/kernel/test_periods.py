@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payment_sandbox.kernel.times import LAST_MOMENT, Period, PeriodError
+from payment_sandbox.kernel.times import LAST_MOMENT, Period, PeriodError, nearest_period
 
 MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC))
 
@@ -86,6 +86,28 @@ def test_other_texts_are_refused(text: str) -> None:
     """Signs, missing units and a wrong order of units are refused."""
     with pytest.raises(PeriodError):
         Period.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [
+        *((text, "PT30M") for text in ("30m0s", "30 minutes", "30min", "pt30m", " PT30M", "0:30:00", "1800")),
+        *((text, "PT1H30M") for text in ("1h30m", "1 hour and 30 minutes", "01:30", "PT1H 30M", "5400")),
+        *((text, "P1D") for text in ("PT1D", "1 day", "P1DT", "86400", "1 day, 0:00:00")),
+        *(("1.5h", "PT1.5H"), ("P1H", "PT1H"), ("2w", "P2W"), ("3 months", "P3M"), ("1 year", "P1Y")),
+        *(
+            (text, None)
+            for text in ("", "soon", "P", "0", "-PT30M", "500ms", "P1.5DT1H", "9" * 41, "1m " * 40)
+        ),
+    ],
+)
+def test_other_notations_are_understood_for_a_suggestion(text: str, nearest: str | None) -> None:
+    """A duration of Go, of Python, in words or in seconds is suggested in ISO 8601, and never a refused text."""
+    assert nearest_period(text) == nearest
+    if nearest is not None:
+        Period.parse(nearest)
+        with pytest.raises(PeriodError, match=f"did you mean '{nearest}'"):
+            Period.parse(text)
 
 
 @given(st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), MOMENTS)

@@ -67,7 +67,9 @@ def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> 
         assert arrived.wait(60)
         second = Sandbox.__new__(Sandbox)
         second.__dict__.update(watched.__dict__, http=requests.Session())
-        refused(second.post("/control/clock/advance/", {"by": "PT1H"}), 409, "ClockBusy")
+        busy = second.post("/control/clock/advance/", {"by": "PT1H"})
+        refused(busy, 409, "ClockBusy")
+        assert "pytest-run-parallel, need a project each: payment_sandbox_server.project()" in busy.text
         refused(second.patch("/control/clock/", {"mode": "running"}), 409, "ClockBusy")
         assert second.now() == "2026-03-01T12:30:00.000000+00:00"
         released.set()

@@ -33,7 +33,7 @@ def run(seed: int, faults: Mapping[int, Fault], kind: type[Company] = Company) -
     """Run a simulation; a failure names the call that replays it."""
     try:
         kind(seed, faults).run()
-    except AssertionError as failed:
+    except Exception as failed:
         arguments = ", ".join(f"{number}: Fault.{fault.name}" for number, fault in faults.items())
         raise AssertionError(f"run({seed}, {{{arguments}}}, {kind.__name__}): {failed}") from failed
 

@@ -102,15 +102,14 @@ def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
 def test_a_server_leaves_no_thread_and_no_port() -> None:
     """A stopped server in this process releases its threads and its port, even with an open project."""
     before = set(threading.enumerate())
-    server = PaymentSandboxServer()
-    project = server.project({"webhook_url": "http://127.0.0.1:9/webhook"})
-    order = project.client.call("POST", "/v1/orders/", ORDER)
-    project.act(order["id"])
-    project.client.clock.run()
-    events = project.client.events()
-    port = int(server.base_url.rpartition(":")[2])
-    assert is_listening(port)
-    server.stop()
+    with PaymentSandboxServer() as server:
+        project = server.project({"webhook_url": "http://127.0.0.1:9/webhook"})
+        order = project.client.call("POST", "/v1/orders/", ORDER)
+        project.act(order["id"])
+        project.client.clock.run()
+        events = project.client.events()
+        port = int(server.base_url.rpartition(":")[2])
+        assert is_listening(port)
     for thread in set(threading.enumerate()) - before:
         thread.join(60)
     assert set(threading.enumerate()) - before == set()

@@ -1,7 +1,16 @@
-"""The fixtures beside libraries that replace the clock or the file system of a test."""
+"""The fixtures beside libraries that replace the clock, the file system or the sockets of a test."""
 
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import pytest
+import pytest_socket
+from pytest_recording.network import blocking_context
+
+from payment_sandbox.testing.project_fixture import PaymentSandbox
+from payment_sandbox.testing.reviews import timeline_text
 from tests.support.suites import passed, suite
 
 TRAVELLING = """
@@ -38,3 +47,27 @@ def test_time_machine_has_no_influence(tmp_path: Path) -> None:
 def test_pyfakefs_hides_nothing_of_the_sandbox(tmp_path: Path) -> None:
     """Pages, documentation and scenarios work while pyfakefs hides all files."""
     passed(suite(tmp_path, FAKED, "-p", "pyfakefs.pytest_plugin"), 1)
+
+
+@contextmanager
+def block_by_socket_plugin() -> Iterator[None]:
+    """Block the network as pytest-socket does."""
+    pytest_socket.disable_socket()
+    yield
+    pytest_socket.enable_socket()
+
+
+@pytest.mark.filterwarnings("ignore:A test tried to use socket")
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [(block_by_socket_plugin, "pytest-socket"), (blocking_context, "pytest-recording (--block-network)")],
+)
+def test_a_blocked_call_names_the_library_that_blocked_it(
+    payment_sandbox: PaymentSandbox, block: Callable[[], AbstractContextManager[None]], name: str
+) -> None:
+    """The report of a call over the network says who blocked it, and which session needs no sockets."""
+    with block(), pytest.raises(RuntimeError) as raised, socket.socket() as connection:
+        connection.connect(("127.0.0.1", 9))
+    report = timeline_text(payment_sandbox, raised.value)
+    assert report.startswith(f"{name} blocked a call over the network; payment_sandbox.session, ")
+    assert "blocked a call" not in timeline_text(payment_sandbox, RuntimeError("of the shop"))

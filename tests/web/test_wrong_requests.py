@@ -41,6 +41,24 @@ def test_every_request_needs_the_api_key(sandbox: Sandbox, path: str, header: st
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/order/", "/v1/orders/"),
+        ("/v1/bank-qr", "/v1/bankqr/"),
+        ("/v1/orders/x/refund/", "/v1/orders/{order_id}/refunds/"),
+        ("/control/clock/advanced/", "/control/clock/advance/"),
+        ("/v1/nothing/", None),
+        (f"/v1/{'orders/' * 2000}", None),
+    ],
+)
+def test_an_unknown_path_names_the_nearest(sandbox: Sandbox, path: str, meant: str | None) -> None:
+    """The path that was probably meant is named without its values; nothing is guessed for a strange path."""
+    error = refused(sandbox.get(path), 404, "NotFound")
+    expected = "this path does not exist" + (f"; did you mean {meant}?" if meant else "")
+    assert error["value"] == expected
+
+
 @pytest.mark.rule("SET-02", "A02")
 @pytest.mark.parametrize("password", ["", "anything"])
 def test_the_password_is_ignored(sandbox: Sandbox, password: str) -> None:

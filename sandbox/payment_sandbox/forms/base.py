@@ -25,10 +25,10 @@ class Problem(str):
     """A message with the allowed values."""
 
     __slots__ = ("allowed", "nearest")
-    allowed: Sequence[str]
+    allowed: Sequence[str] | None
     nearest: str | None
 
-    def __new__(cls, message: str, allowed: Sequence[str], nearest: str | None = None) -> "Problem":
+    def __new__(cls, message: str, allowed: Sequence[str] | None, nearest: str | None = None) -> "Problem":
         """Create a message with its alternatives."""
         problem = super().__new__(cls, message)
         problem.allowed = allowed

@@ -10,7 +10,7 @@ from marshmallow import ValidationError, fields, missing, validate
 from payment_sandbox.forms.base import Problem, did_you_mean, entry_violations, nearest_word
 from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.kernel.times import Period, PeriodError
+from payment_sandbox.kernel.times import Period, PeriodError, nearest_period
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
@@ -276,6 +276,7 @@ class FormPart(DescribedField, fields.Nested):
 
 
 ZERO_PERIOD: Final = "must be longer than zero"
+ZEROS_OF_DATE_FNS: Final = "P0Y0M0DT0H0M0S"
 
 
 class PeriodText(Text):
@@ -286,13 +287,17 @@ class PeriodText(Text):
         self.zero = zero
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> str:
-        text: str = super()._deserialize(value, attr, data, **options)
+        is_number = type(value) is int  # of seconds, perhaps
+        text: str = str(value) if is_number else super()._deserialize(value, attr, data, **options)
         try:
             period = Period.parse(text)
         except PeriodError:
-            raise ValidationError("must be an ISO 8601 duration such as PT30M or P7D") from None
+            nearest = nearest_period(text)
+            message = f"must be an ISO 8601 duration such as PT30M or P7D{did_you_mean(nearest)}"
+            raise ValidationError(Problem(message, None, nearest)) from None
         if period.is_zero and not self.zero:
-            raise ValidationError(ZERO_PERIOD)
+            cause = "; date-fns drops weeks, so {weeks: 1} becomes zero" if text == ZEROS_OF_DATE_FNS else ""
+            raise ValidationError(f"{ZERO_PERIOD}{cause}")
         return text
 
 

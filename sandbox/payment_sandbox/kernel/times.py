@@ -22,9 +22,13 @@ _DURATION_PATTERN: Final = Pattern(
     + ")?",
     re.ASCII,
 )
-_FRACTION: Final = Pattern(
-    r"[.,]\d+[A-Z]."
-)  # a fraction before another number; only the last number may have one
+_FRACTION: Final = Pattern(r"[.,]\d+[A-Z].")  # a fraction before another number
+
+
+def _match(spelling: str) -> "re.Match[str] | None":
+    """Match a duration with at least one number; only its last number may have a fraction."""
+    is_incomplete = spelling.endswith(("P", "T")) or _FRACTION.search(spelling)
+    return None if is_incomplete else _DURATION_PATTERN.fullmatch(spelling)
 
 
 class PeriodError(ValueError):
@@ -46,9 +50,11 @@ class Period(NamedTuple):
         Raises:
             PeriodError: the text is not a duration, or is negative.
         """
-        match = _DURATION_PATTERN.fullmatch(spelling)
-        if match is None or spelling.endswith(("P", "T")) or _FRACTION.search(spelling):
-            raise PeriodError(f"{spelling[:40]!r} is not an ISO 8601 duration such as PT30M or P7D")
+        match = _match(spelling)
+        if match is None:
+            nearest = nearest_period(spelling)
+            meant = f"; did you mean {nearest!r}?" if nearest else ""
+            raise PeriodError(f"{spelling[:40]!r} is not an ISO 8601 duration such as PT30M or P7D{meant}")
         years, months = (int(part or 0) for part in match.groups()[:2])
         weeks, days, hours, minutes, seconds = (
             float((part or "0").replace(",", ".")) for part in match.groups()[2:]
@@ -100,6 +106,43 @@ class Period(NamedTuple):
 
     def __str__(self) -> str:
         return self.spelling
+
+
+_UNITS: Final = (
+    *(("years?|y", "Y"), ("months?|mo", "M"), ("weeks?|w", "W"), ("days?|d", "D")),
+    *(("hours?|hrs?|h", "H"), ("minutes?|mins?|m", "M"), ("seconds?|secs?|s", "S")),
+)
+_SPELLED_OUT: Final = Pattern(
+    r"\+?(?:p?t?)" + "".join(rf"(?:(\d+(?:[.,]\d+)?) ?(?:{words})(?: and |,? ?t?))?" for words, _ in _UNITS),
+    re.ASCII,
+)
+_CLOCK: Final = Pattern(r"(\d+):(\d\d)(?::(\d\d))?", re.ASCII)
+_SUGGESTED_FROM_MAX: Final = 40  # characters
+
+
+def nearest_period(text: str) -> str | None:
+    """Return the duration that another notation means, such as ``30m0s``, ``30 minutes`` or ``1800``."""
+    words = text.strip().lower()
+    if len(words) > _SUGGESTED_FROM_MAX:
+        return None
+    match = _SPELLED_OUT.fullmatch(_with_units(words))
+    if match is None or _match(words.upper()):
+        return words.upper() if _match(words.upper()) else None
+    parts = [
+        f"{number.lstrip('0') if number.isdigit() else number}{unit}" if number.strip("0.,") else ""
+        for number, (_, unit) in zip(match.groups(""), _UNITS, strict=True)
+    ]
+    date, time = "".join(parts[:4]), "".join(parts[4:])
+    period = f"P{date}T{time}" if time else f"P{date}"
+    return period if _match(period) else None
+
+
+def _with_units(words: str) -> str:
+    """Add units to hours:minutes:seconds and to a number of seconds."""
+    if words.isascii() and words.isdigit():
+        minutes, seconds = divmod(int(words), 60)
+        return f"{minutes // 1440}d{minutes // 60 % 24}h{minutes % 60}m{seconds}s"
+    return _CLOCK.sub(lambda match: f"{match[1]}h{match[2]}m{match[3] or 0}s", words)
 
 
 def format_duration(duration: timedelta) -> str:

@@ -53,7 +53,10 @@ def _record_failure(project: Project, epoch: Epoch, job: Job, problem: str | Non
             epoch.journal.add([Failure(number, "", JOB_KIND, job.label, problem, job.at, real_at)])
 
 
-ADVANCE_RUNNING: Final = "another advance of this project's clock is running; wait for its response"
+ADVANCE_RUNNING: Final = (
+    "another advance of this project's clock is running; wait for its response. Threads of one test, such as "
+    "those of pytest-run-parallel, need a project each: payment_sandbox_server.project()"
+)
 EVENTS_MAX: Final = 10_000
 TIMEOUT_SECONDS: Final = 60.0
 UNANSWERED_SHOWN_MAX: Final = 100

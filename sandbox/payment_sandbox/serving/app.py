@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from flask import Flask, Response
@@ -18,7 +19,7 @@ from payment_sandbox.serving.placing import find_resident
 from payment_sandbox.web import merchant
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.error_bodies import CONTROL_API, MERCHANT_API, NOT_FOUND
+from payment_sandbox.web.error_bodies import APIS, CONTROL_API, MERCHANT_API, NO_PATH, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.health import HEALTH_FACE
 from payment_sandbox.web.merchant import answer_unrouted
@@ -34,6 +35,7 @@ else:
     pages = lazy("payment_sandbox.ui.pages")
     control = lazy("payment_sandbox.web.control")
 
+GUESSED_LENGTH_MAX: Final = 200
 HEALTH_PATHS: Final = ("/health", "/metrics")
 _API_ROOT: Final = re.compile(r"/+(v1|control|health)(?:/+|\Z)")
 _EMPTY_ID: Final = re.compile(r"/v1/orders/(?:/|[^/]+/(transaction)s//)")
@@ -85,10 +87,27 @@ class Part(Flask):
             return
         try:
             endpoint, call.values = self.adapter.match(path, call.request.method)
-        except HTTPException as error:  # refused later
+        except NotFound as error:  # refused later
+            nearest = (
+                self._nearest(path) if path.startswith(APIS) and len(path) <= GUESSED_LENGTH_MAX else None
+            )
+            call.routing_error = NotFound(f"{NO_PATH}; did you mean {nearest}?") if nearest else error
+        except HTTPException as error:
             call.routing_error = error
         else:
             call.route = self._routes[endpoint]
+
+    def _nearest(self, path: str) -> str | None:
+        """Return the path of a route each part of which resembles that of a path; None if there is none."""
+        sent = path.rstrip("/").split("/")
+        for rule in self.url_map.iter_rules():
+            words = rule.rule.rstrip("/").split("/")
+            if len(words) == len(sent) and all(
+                word.startswith("<") or word == each or get_close_matches(each, [word])
+                for word, each in zip(words, sent, strict=True)
+            ):
+                return re.sub("<(.+?)>", r"{\1}", rule.rule)
+        return None
 
 
 LoadFaces = Callable[[], Iterable[Face]]

@@ -97,7 +97,7 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
 
 def describe_failure(error: BaseException, url: str) -> str:
     """Describe the failure of a request to this URL in a sentence with the address."""
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, ssl.SSLError) and cause.reason in PLAIN_HTTP_REASONS:
             return f"{address_of(url)} serves plain http, but the address says https"
         for kind, sentence in SENTENCES:
@@ -113,7 +113,7 @@ def address_of(url: str) -> str:
     return f"{host}:{port_of(parts)}"
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield the causes of an error, innermost first; requests and urllib3 set various attributes."""
     causes: list[BaseException] = []
     remaining: list[object] = [error]

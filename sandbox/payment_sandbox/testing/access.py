@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from payment_sandbox.client.client import SandboxClient, Transport
 from payment_sandbox.loading import lazy
@@ -137,13 +137,21 @@ class SandboxAccess:
             return direct_session()
         return with_requests.DirectSession(self.in_process)
 
-    def stop(self) -> None:
-        """Stop the server if it runs in this process."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the server if it runs in this process; leaving its context does it, too."""
         if self._interceptions is not None:
             self._interceptions.stop_all()
         self._transport.close()
         if self.in_process is not None:
             self.in_process.stop()
+
+    stop = close
 
 
 def _read_ahead() -> None:

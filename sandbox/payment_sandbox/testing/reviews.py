@@ -7,6 +7,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.serving.sessions import causes
 
 if TYPE_CHECKING:
     from payment_sandbox.testing.project_fixture import PaymentSandbox
@@ -37,6 +38,14 @@ class PaymentReviewWarning(UserWarning):
 NOT_FOUND: Final = 404
 UNAUTHORIZED: Final = 401
 OWN_MODULES_PREFIX: Final = "payment_sandbox."
+NETWORK_BLOCKERS: Final = {
+    "pytest_socket": "pytest-socket",
+    "pytest_recording": "pytest-recording (--block-network)",
+    "mocket": "mocket",
+}
+SOCKET_FREE: Final = (
+    "payment_sandbox.session, payment_sandbox.httpx_transport and payment_sandbox.intercept need no sockets"
+)
 
 
 def timeline_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
@@ -48,9 +57,19 @@ def timeline_text(project: "PaymentSandbox", failure: BaseException | None = Non
     try:
         if failure is not None and _is_misuse(failure) and not project.client.journal():
             return ""
-        return project.timeline()
+        return f"{_blocked_call(failure)}{project.timeline()}"
     except Exception as error:
         return f"reading the timeline failed: {error}"
+
+
+def _blocked_call(failure: BaseException | None) -> str:
+    """Return a line that names the library that blocked a call over the network; empty if none did."""
+    for error in causes(failure) if failure is not None else ():
+        frames = list(walk_tb(error.__traceback__))
+        package = frames[-1][0].f_globals.get("__name__", "").partition(".")[0] if frames else ""
+        if package in NETWORK_BLOCKERS:
+            return f"{NETWORK_BLOCKERS[package]} blocked a call over the network; {SOCKET_FREE}\n"
+    return ""
 
 
 def _is_misuse(failure: BaseException) -> bool:

@@ -20,6 +20,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import (
     APIS,
     MERCHANT_PATHS,
+    NO_PATH,
     NOT_FOUND,
     TYPE_BY_REFUSAL,
     TYPE_BY_STATUS,
@@ -143,7 +144,7 @@ def _on_http(call: Call, error: HTTPException) -> Response:
     headers = {name: value for name, value in error.get_headers() if name in ("Allow", "WWW-Authenticate")}
     value = error.description or error.name
     if status == NOT_FOUND and value == type(error).description:
-        value = "this path does not exist"
+        value = NO_PATH
         if not call.request.path.startswith(APIS):
             value += "; paths of the APIs begin with /v1/ and /control/"
     elif status == 405:

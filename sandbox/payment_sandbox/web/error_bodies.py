@@ -21,6 +21,7 @@ MERCHANT_PATHS: Final = f"{MERCHANT_API}/"
 """The beginning of the paths of the merchant API."""
 CONTROL_API: Final = "/control"
 APIS: Final = (MERCHANT_API, CONTROL_API)
+NO_PATH: Final = "this path does not exist"
 TYPE_BY_REFUSAL: Final = {
     refusals.Unknown: "NotFound",
     refusals.OrderChanged: "PreconditionFailed",

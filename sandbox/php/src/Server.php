@@ -6,18 +6,19 @@ namespace PaymentSandbox;
 
 /**
  * The sandbox for this process: at SANDBOX_URL; or started with the command in SANDBOX_COMMAND, or with payment-sandbox,
- * uvx or docker from the PATH, in this order. A started server stops with
+ * from the PATH or from the environment of the package's clone, in this order. A started server stops with
  * this process, even if the process is killed.
  */
 final class Server
 {
-    private const INSTALL = "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command "
-        . 'that starts it, such as "python3 payment-sandbox.pyz", or SANDBOX_URL to the address of a running server).';
-    private const START_SECONDS = 120; // uvx and Docker may have to fetch the sandbox first
+    private const INSTALL = 'Run "make run" once in the clone of the package, or set SANDBOX_COMMAND to the command that starts it, '
+        . 'such as "python3 payment-sandbox.pyz", or SANDBOX_URL to the address of a running server.';
+    private const START_SECONDS = 60;
 
     private const NO_PROGRAM = 127; // the exit code of a process whose program does not exist
 
     private static ?string $url = null;
+    private static bool $hasFailed = false;
 
     public static function url(): string
     {
@@ -32,35 +33,36 @@ final class Server
 
     private static function start(): string
     {
+        if (self::$hasFailed) {
+            throw new \RuntimeException('there is no payment sandbox: the first failure of this run says why');
+        }
+        self::$hasFailed = true;
         $folder = sys_get_temp_dir() . '/payment-sandbox-' . bin2hex(random_bytes(6));
         mkdir($folder);
-        chmod($folder, 0777); // the container's user writes to it
         try {
-            return self::serve($folder, ...self::findCommand($folder));
+            $url = self::serve($folder, self::findCommand());
         } finally {
             array_map('unlink', glob("$folder/*") ?: []);
             rmdir($folder);
         }
+        self::$hasFailed = false;
+        return $url;
     }
 
-    /** @return array{list<string>, string} the command to put before "serve", and the path of the ready file for the server */
-    private static function findCommand(string $folder): array
+    /** @return list<string> the command to put before "serve" */
+    private static function findCommand(): array
     {
-        $own = "$folder/ready.json";
         if (preg_match_all('/"[^"]*"|\'[^\']*\'|\S+/', (string) getenv('SANDBOX_COMMAND'), $words) > 0) {
-            return [preg_replace('/^(["\'])(.*)\1$/', '$2', $words[0]) ?? $words[0], $own];
+            return preg_replace('/^(["\'])(.*)\1$/', '$2', $words[0]) ?? $words[0];
         }
         if (self::isInstalled('payment-sandbox')) {
-            return [['payment-sandbox'], $own];
+            return ['payment-sandbox'];
         }
-        if (self::isInstalled('uvx')) {
-            return [['uvx', '--from', 'payment-sandbox[server]', 'payment-sandbox'], $own];
+        $ofClone = dirname(__DIR__, 3) . (PHP_OS_FAMILY === 'Windows' ? '/.venv/Scripts/payment-sandbox.exe' : '/.venv/bin/payment-sandbox');
+        if (is_file($ofClone)) {
+            return [$ofClone];
         }
-        if (!self::isInstalled('docker')) {
-            throw new \RuntimeException('payment-sandbox is not installed. ' . self::INSTALL);
-        }
-        $run = ['docker', 'run', '--rm', '-i', '--network', 'host', '-v', "$folder:/ready"];
-        return [[...$run, '-e', 'SANDBOX_HOST=127.0.0.1', '-e', 'SANDBOX_STATE=', 'paymentsandbox/payment-sandbox'], '/ready/ready.json'];
+        throw new \RuntimeException("no payment sandbox: there is no payment-sandbox on the PATH, and no $ofClone. " . self::INSTALL);
     }
 
     private static function isInstalled(string $program): bool
@@ -75,9 +77,9 @@ final class Server
     }
 
     /** @param list<string> $command */
-    private static function serve(string $folder, array $command, string $file): string
+    private static function serve(string $folder, array $command): string
     {
-        $options = ['serve', '--port', '0', '--quiet', '--stop-with-stdin', '--ready-file', $file];
+        $options = ['serve', '--port', '0', '--quiet', '--stop-with-stdin', '--ready-file', "$folder/ready.json"];
         $streams = [['pipe', 'r'], ['file', "$folder/output", 'w'], ['file', "$folder/errors", 'w']];
         $server = @proc_open([...$command, ...$options], $streams, $pipes);
         $problem = $server === false ? "there is no program $command[0]" : null;

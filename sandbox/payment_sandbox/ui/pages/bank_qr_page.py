@@ -64,7 +64,10 @@ def _make_code(content: str, *, error: str, boost_error: bool = True) -> "segno.
 
 
 def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
-    """Yield the image row by row, one character per pixel: 1 is white. The code is centred."""
+    """Yield the image row by row, one character per pixel: 1 is white. The code is centred.
+
+    A module has a whole number of pixels: OpenCV reads few codes whose modules differ in width, or are grey.
+    """
     modules = len(matrix)
     scale = max(1, size_pixels // (modules + 2 * QUIET_ZONE_MODULES))
     before = (size_pixels - modules * scale) // 2
