@@ -17,6 +17,7 @@ from tests.attack import scaled
 from tests.attack.probe import probing
 from tests.attack.server_process import Project, run_server
 from tests.support.driver import by
+from tests.support.samples import of_the_day
 
 JSON: Final = {"Content-Type": "application/json"}
 MANY_LINES: Final = b'{"currency":"EUR","amount":1,"order_lines":[' + b"{}," * 21_824 + b"{}]}"
@@ -187,7 +188,7 @@ LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", LOADS)
+@pytest.mark.parametrize("name", of_the_day(LOADS, 6))
 def test_a_load_delays_no_other_project(name: str) -> None:
     """A bystander is answered while one project puts a load on the server."""
     with run_server("--quiet") as server, server.project() as project, probing(server, name):

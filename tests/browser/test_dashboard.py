@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from payment_sandbox.ui.dashboard.frame import VIEW_TITLES as FRAME_VIEWS
 from tests.support.browser import NewContext, Traffic, by_id, scrolls_sideways, unfold, violations
 from tests.support.driver import Sandbox, card
+from tests.support.samples import of_the_day
 from tests.support.shop import Received, Shop
 
 VIEW_TITLES = (*FRAME_VIEWS, "order", "webhook", "request", "comparison")
@@ -47,11 +48,11 @@ def view_url(sandbox: Sandbox, path: str) -> str:
     return f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/{path}"
 
 
-@pytest.mark.parametrize("view", VIEW_TITLES)
-def test_every_view_is_accessible_at_every_width(
+@pytest.mark.parametrize("view", of_the_day(VIEW_TITLES, 4))
+def test_a_view_is_accessible_at_every_width(
     busy_project: tuple[Sandbox, dict[str, str]], new_context: NewContext, view: str
 ) -> None:
-    """Every view passes axe-core in light and dark, and does not scroll sideways at any width."""
+    """A view passes axe-core in light and dark, and does not scroll sideways at any width."""
     sandbox, paths = busy_project
     page = new_context(bypass_csp=True).new_page()
     for width in WIDTHS:

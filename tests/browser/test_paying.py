@@ -11,6 +11,7 @@ from tests.support.browser import NewContext, address, by_id, placed
 from tests.support.codes import read_code
 from tests.support.driver import Sandbox
 from tests.support.payer import WITH_PAGE
+from tests.support.samples import of_the_day
 from tests.support.shop import Shop
 
 
@@ -71,9 +72,9 @@ def test_an_order_is_paid_twice(live: Sandbox, shop: Shop, page: Page) -> None:
     assert live.read(order)["transactions"][0]["payment_method_details"]["reference"] == reference
 
 
-@pytest.mark.parametrize("method", WITH_PAGE)
-def test_every_method_works_with_the_keyboard(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
-    """Every method can be chosen and paid with Tab and Enter, with a visible focus."""
+@pytest.mark.parametrize("method", of_the_day(WITH_PAGE, 4))
+def test_a_method_works_with_the_keyboard(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
+    """A method can be chosen and paid with Tab and Enter, with a visible focus."""
     order = placed(live, None, shop)
     page.goto(address(order))
     tab_to(page, f"method-{method}")

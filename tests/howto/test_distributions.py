@@ -127,9 +127,18 @@ def test_pages_say_what_they_need_and_sockets_work(base: Path, tmp_path: Path) -
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
+FIRST_CASES = """
+def pytest_collection_modifyitems(items):
+    items[:] = {item.nodeid.partition("[")[0]: item for item in reversed(items)}.values()
+"""
+"""A plugin that selects one case of each test."""
+
+
 def run_tests(programs: Path, folder: Path, folders: list[str], *options: str, path: str) -> None:
-    """Run the tests of some folders with the programs of an environment."""
-    command = [str(programs / "python"), "-m", "pytest", "-q", "-n", "2", *options, *folders]
+    """Run each test of some folders once with the programs of an environment."""
+    (folder / "first_cases.py").write_text(FIRST_CASES)
+    options = ("-n", "2", "-p", "first_cases", *options)
+    command = [str(programs / "python"), "-m", "pytest", "-q", *options, *folders]
     result = run_command(command, folder, 800, PYTHONPATH=path)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 

@@ -7,10 +7,11 @@ from typing import Final
 
 import pytest
 
-from tests.howto.test_languages import SUITES, every_language
+from tests.howto.test_languages import SUITES
 from tests.support.commands import run
 from tests.support.documentation import run_command
 from tests.support.languages import copied
+from tests.support.samples import of_the_day
 from tests.support.servers import make_server
 from tests.support.tools import require
 
@@ -63,6 +64,10 @@ SLOW_IN_PHP: Final = """$sandbox->deliverTo(function () {
 NEVER_IN_NODE: Final = ("(request, response) => {}", "{ fetch: () => new Promise(() => {}) }")
 VARIABLE: Final = "PAYMENT_SANDBOX_REVIEW"
 SENTENCE: Final = "did not read the order"
+OTHERS: Final = [name for name in SUITES if name != "node"]
+some_languages = pytest.mark.parametrize(
+    "language", ["node", *(pytest.param(name, marks=pytest.mark.prove) for name in of_the_day(OTHERS, 1))]
+)
 both_packages = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
 
 
@@ -82,7 +87,7 @@ def run_edited(
     return run_command(["bash", "-euc", f"{command}{only}"], folder, **environment)
 
 
-@every_language
+@some_languages
 def test_mistakes_are_warned_of_or_fail_or_are_silenced(language: str, tmp_path: Path) -> None:
     """A mistake that the suite's own assertions miss is a warning by default; a variable changes that."""
     warned = run_edited(language, tmp_path, WITHOUT_READING[language])
@@ -113,7 +118,7 @@ def test_advice_to_deliver_webhooks_names_the_call_of_the_language(language: str
     assert "deliver_to" not in output
 
 
-@every_language
+@some_languages
 def test_a_failed_test_prints_the_timeline(language: str, tmp_path: Path) -> None:
     """The timeline shows the status that the shop mistook, and the read of the order."""
     result = run_edited(language, tmp_path, (PAID_IN_SHOP[language],))
@@ -124,7 +129,7 @@ def test_a_failed_test_prints_the_timeline(language: str, tmp_path: Path) -> Non
     assert f"GET /v1/orders/{order_id[1]}/ -> 200" in printed
 
 
-@every_language
+@some_languages
 def test_a_service_container_keeps_mistakes_for_a_review_of_all_projects(
     language: str, tmp_path: Path
 ) -> None:

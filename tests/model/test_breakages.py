@@ -1,16 +1,12 @@
 """The model notices subtle changes to the engine, in a copy of the package."""
 
-import os
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.mutants.patches import BREAKAGES, Mutant, read
 from tests.support.changed_package import CHECKOUT, ChangedPackage
-
-SAMPLE = int(os.environ.get("MODEL_BREAKAGES", "12"))  # a different sample each day, see the Makefile
-DAY = os.environ.get("DAY", "")
+from tests.support.samples import of_the_day
 
 PROGRAM = f"""
 import sys
@@ -40,15 +36,10 @@ finally:
 """
 
 
-def daily_sample() -> list[Mutant]:
-    """Return a sample of the breakages, a different one each day."""
-    return sorted(read(BREAKAGES), key=lambda each: sha256(f"{DAY}/{each.sentence}".encode()).digest())[
-        :SAMPLE
-    ]
-
-
 @pytest.mark.prove
-@pytest.mark.parametrize("breakage", daily_sample(), ids=lambda each: f"{each.rule}: {each.sentence}")
+@pytest.mark.parametrize(
+    "breakage", of_the_day(read(BREAKAGES), 6), ids=lambda each: f"{each.rule}: {each.sentence}"
+)
 def test_a_broken_server_is_noticed(breakage: Mutant, tmp_path: Path) -> None:
     """A response or a later read disagrees with the model."""
     package = ChangedPackage(tmp_path)

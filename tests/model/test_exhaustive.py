@@ -3,6 +3,7 @@
 import pytest
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.attack import FULL
 from tests.model.exploring import START_STATES, explore_from, explore_method
 from tests.model.specification.records import METHODS
 
@@ -10,7 +11,7 @@ HOSTED_OR_METHOD = ("", *METHODS)
 
 
 @pytest.mark.parametrize(
-    ("length", "transitions_max"), [(2, 40), pytest.param(4, 400, marks=pytest.mark.prove)]
+    ("length", "transitions_max"), [(2, 40), pytest.param(4, 400 if FULL else 160, marks=pytest.mark.prove)]
 )
 @pytest.mark.parametrize("method", HOSTED_OR_METHOD)
 def test_calls_from_a_creation_agree(
@@ -23,7 +24,7 @@ def test_calls_from_a_creation_agree(
 
 
 @pytest.mark.parametrize(
-    ("length", "transitions_max"), [(1, 30), pytest.param(3, 300, marks=pytest.mark.prove)]
+    ("length", "transitions_max"), [(1, 30), pytest.param(3, 300 if FULL else 120, marks=pytest.mark.prove)]
 )
 @pytest.mark.parametrize("start", START_STATES)
 def test_calls_from_a_rare_state_agree(

@@ -29,7 +29,8 @@ class LazyModule(NamedTuple):
 def lazy_modules() -> Iterator[LazyModule]:
     """Yield the modules that are loaded lazily, once for each file."""
     for file in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "lazy(" in text else ():
             if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("lazy("):
                 (argument,) = [each for each in ast.walk(node.value) if isinstance(each, ast.Constant)]
                 yield LazyModule(file, ast.unparse(node.targets[0]), str(argument.value))

@@ -14,7 +14,7 @@ from payment_sandbox_verify.reporting import compare, format_settings_file
 from payment_sandbox_verify.verifying import Verdict, reference_sandbox, service_at, verify
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
-from tests.verification.scenes import SETTINGS_SCENES, scenes_named
+from tests.verification.scenes import SETTINGS_SCENES, scenes_called
 
 SETTINGS: dict[str, Any] = {
     "absolute_urls": True,
@@ -41,7 +41,7 @@ SETTINGS: dict[str, Any] = {
 
 def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Path) -> None:
     """What differs in a sandbox with other settings is found by trial, and one with the written file is alike."""
-    scenes = scenes_named(*SETTINGS_SCENES, "customer: locale", "changed customer")
+    scenes = scenes_called(*SETTINGS_SCENES)
     with reference_sandbox(SETTINGS) as reference:
         comparison = compare(reference, live=False, scenes=scenes)
     assert comparison.settings == SETTINGS

@@ -22,6 +22,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.answers.reproductions import reproduction
 from payment_sandbox.web.routes import Facts, described_routes
+from tests.attack import FULL
 from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, card
@@ -102,6 +103,7 @@ class CanaryClient:
         self.bodies = {endpoint: example.body for endpoint, example in examples.items()}
         self.leaks: list[Leak] = []
         self.sent = 0
+        self.filled: set[tuple[str, ...]] = set()
         self.ids: dict[str, str] = {}
 
     @property
@@ -167,6 +169,12 @@ class CanaryClient:
         if secrets:
             self.leaks.append(Leak(where, status, secrets))
 
+    def next_values(self) -> Iterator[tuple[str, str]]:
+        """Return all secrets together, and one alone: another one in the next field, or all at full size."""
+        together, *alone = self.values.items()
+        yield together
+        yield from alone if FULL else alone[self.sent % len(alone) :][:1]
+
     def fill_fields(self, rule: Rule, method: str, facts: Facts, *, repeated: bool) -> None:
         """Put canaries into each field of a body."""
         assert facts.reads is not None
@@ -174,7 +182,7 @@ class CanaryClient:
         for field in fields_of(facts.reads()):
             where = f"{rule.endpoint}/{field.path}"
             if is_repeated(where) == repeated:
-                for name, value in self.values.items():
+                for name, value in self.next_values():
                     body = with_field(base, field.path, value)
                     self.send(f"{where}: {name}", method, self.path(rule), json=body)
         if rule.endpoint in ("control.put_faults", "control.put_scenario"):
@@ -193,7 +201,7 @@ class CanaryClient:
         for name in [*names, "unknown", everything]:
             self.send(f"{rule.endpoint}?{name[:20]}: everything", method, path, params={name: everything})
         for name in PARAMETER.findall(rule.rule):
-            for value in self.values.values():
+            for _, value in self.next_values():
                 other = self.path(rule, **{name: quote(value, safe="")})
                 self.send(f"{rule.endpoint}<{name}>: everything", method, other)
         one_line = "".join(letter if " " <= letter <= "~" else " " for letter in everything)
@@ -211,7 +219,10 @@ class CanaryClient:
                 continue
             answer = self.send(rule.endpoint, "GET", self.path(rule, **ids), headers=HTML)
             for form in Page(answer).forms if answer.status_code == 200 else ():
-                if not DESTRUCTIVE_FORMS.search(form.action):
+                buttons = map("=".join, form.buttons[:1])
+                same = (form.action, *sorted(form.fields), *buttons)  # all views have the forms of the frame
+                if same not in self.filled and not DESTRUCTIVE_FORMS.search(form.action):
+                    self.filled.add(same)
                     self.fill_form(f"the form {rule.endpoint}", form)
 
     def fill_form(self, where: str, form: Form) -> None:
@@ -219,8 +230,8 @@ class CanaryClient:
         headers = {**HTML, "Origin": self.server.url}
         button = dict(form.buttons[:1])
         for field in form.fields.keys() - set(HIDDEN_FIELDS):
-            for name in ("everything", "a number", "a key"):
-                data = {**form.fields, **button, field: self.values[name]}
+            for name, value in self.next_values():
+                data = {**form.fields, **button, field: value}
                 place = f"{where} {form.action.rpartition('/')[0][-20:]} {field}: {name}, everything"
                 sent = {"params": data} if form.method == "GET" else {"data": data}
                 answer = self.send(place, form.method, form.action, headers=headers, **sent)
@@ -330,7 +341,7 @@ def test_no_secret_of_a_snapshot_leaks(canary_client: CanaryClient) -> None:
     tried = {pattern: path for pattern, path in patterns.items() if not own.search(pattern)}
     restored = 0
     for pattern, path in tried.items():
-        for name, value in canary_client.values.items():
+        for name, value in canary_client.next_values():
             answer = canary_client.send(
                 f"{pattern}: {name}", "PUT", "/control/state/", json=replaced(document, path, value)
             )
