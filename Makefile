@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 LOWEST := .venv-lowest/bin
+NEWEST := .venv-newest/bin
 WORKERS ?= auto
 PARALLEL = -n $(WORKERS) --dist worksteal -q
 PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest lint check fmt docs bench attack compat mutants screenshots dist lock
+.PHONY: help run test prove lowest newest lint check fmt docs bench attack compat mutants screenshots dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -46,6 +47,13 @@ endef
 	@$(call install,$(LOWEST),$(EDITABLE))
 	@touch $@
 
+.venv-newest/develop.stamp: $(PROJECTS)  # remove the folder to get newer versions
+	$(call environment,.venv-newest,the newest versions)
+	@$(NEWEST)/python tests/requirements.py dev > .venv-newest/requirements.in
+	@$(call install,$(NEWEST),--upgrade -r .venv-newest/requirements.in)
+	@$(call install,$(NEWEST),$(EDITABLE))
+	@touch $@
+
 run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090, ARGS="--tls"
 	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
@@ -61,6 +69,10 @@ prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded b
 
 lowest: .venv-lowest/develop.stamp  ## Run all tests with the lowest supported versions of the dependencies
 	$(LOWEST)/pytest $(PARALLEL) -m "not compat"
+
+newest: .venv-newest/develop.stamp  ## Run the fast tests with the newest versions of the dependencies
+	$(NEWEST)/pip list --disable-pip-version-check
+	$(NEWEST)/pytest $(PARALLEL) $(ARGS)
 
 lint: .venv/develop.stamp  ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .

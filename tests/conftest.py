@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -35,6 +36,8 @@ for name in ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"):
 TESTS = Path(__file__).parent
 SLOW_FOLDERS = ("attack", "browser", "containers")
 """Folders whose tests are all marked ``prove``."""
+ROWS_MAX = 12
+"""The rows of a table on a database or a state file; there are as many payment methods."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -52,11 +55,30 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return (is_slow and config.option.markexpr.startswith("not prove")) or None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark slow tests ``prove`` before pytest selects tests by their marks."""
     for item in items:
         if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS:
             item.add_marker(pytest.mark.prove)
+    if "SANDBOX_TEST_STATE" in os.environ:
+        chosen = select_tests_of_state(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def select_tests_of_state(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Select the tests of the server with the state, one of every ``SANDBOX_TEST_SAMPLE``.
+
+    A table has its first rows only: long tables have refusals, which store nothing.
+    """
+    rows: Counter[str] = Counter()
+    chosen = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if "server" in getattr(item, "fixturenames", ()) and rows[name] < ROWS_MAX:
+            rows[name] += 1
+            chosen.append(item)
+    return chosen[:: int(os.environ.get("SANDBOX_TEST_SAMPLE", "1"))]
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,12 +18,24 @@ from payment_sandbox.client.triggers import trigger
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
+from tests.support.servers import make_server
 from tests.support.tools import require, unavailable
 
 BASE = "localhost/python-base"
 IMAGE = "payment-sandbox"
 HOST_PATHS = ("/etc/pip.conf", "/etc/ssl/certs")  # so that pip in the build has the settings of the host
+HEALTH_CHECK: list[str] = json.loads(
+    re.search(r"^HEALTHCHECK .*\\\n +CMD (.*)", (ROOT / "Containerfile").read_text(), re.MULTILINE)[1]  # type: ignore[index]
+)
 pytestmark = pytest.mark.timeout(600)
+
+
+def test_the_health_check_knows_a_sandbox_without_starting_python() -> None:
+    """It succeeds for a server, and fails without one."""
+    assert HEALTH_CHECK[0] == "bash"
+    with make_server() as server:
+        assert run_program(HEALTH_CHECK, None, SANDBOX_PORT=str(server.port)).returncode == 0
+    assert run_program(HEALTH_CHECK, None, SANDBOX_PORT=str(free_port())).returncode == 1
 
 
 class Builder(NamedTuple):
@@ -85,9 +98,8 @@ def check_configuration(builder: Builder) -> None:
         "{{.Docker.Config.User}} {{.Docker.Config.Entrypoint}} {{.Docker.Config.Cmd}} "
         "{{.Docker.Config.Healthcheck.Test}} {{.Docker.Config.Volumes}}", IMAGE,
     )  # fmt: skip
-    assert config == (
-        "10001:10001 [payment-sandbox] [serve] [CMD sh -c payment-sandbox health http://127.0.0.1:${SANDBOX_PORT:-8080}] map[/state:{}]"
-    )
+    check = " ".join(("CMD", *HEALTH_CHECK))
+    assert config == f"10001:10001 [payment-sandbox] [serve] [{check}] map[/state:{{}}]"
 
 
 def check_state_survives_kill(builder: Builder, container: str) -> None:

@@ -6,8 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,7 @@ from ruamel.yaml import YAML
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import Block, blocks
-from tests.support.commands import command
-from tests.support.documentation import environment, of, run_command
+from tests.support.documentation import ROOT, of, run_command
 from tests.support.environments import cached
 from tests.support.languages import fetched
 from tests.support.ports import free_port
@@ -26,9 +23,10 @@ from tests.support.tools import require
 
 PAGE = list(blocks(read_source("operation").partition("\n## One sandbox for a whole company\n")[0]))
 INSTALLATION = re.compile(
-    r"pip install -r requirements\.txt pytest-payment-sandbox( pytest-xdist)?"
-    r"|pipx install 'payment-sandbox\[server\]'( && pipx inject payment-sandbox pytest-payment-sandbox)?"
+    r"pip install -r requirements\.txt \./payment-sandbox \./payment-sandbox/sandbox/pytest_payment_sandbox"
+    r"( pytest-xdist)?|pipx install '\./payment-sandbox\[server\]'"
 )
+CHECKOUT = {"repository": "${{ vars.SANDBOX_REPOSITORY }}", "path": "payment-sandbox"}
 SUITE = """
 const { SANDBOX_URL: url, SANDBOX_CONTROL_TOKEN: token } = process.env;
 const response = await fetch(`${url}/control/projects/`, { method: "POST", headers: { Authorization: `Bearer ${token}` } });
@@ -54,7 +52,7 @@ def recipes() -> list[Any]:
 
 @pytest.mark.parametrize("block", recipes())
 def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
-    """All steps except for the installation run with this installation, on a free port."""
+    """All steps except for the installation from the clone run with this installation, on a free port."""
     data = YAML(typ="safe", pure=True).load(block.text)
     (job,) = data["jobs"].values() if "jobs" in data else data.values()
     steps = [step["run"] for step in job["steps"] if "run" in step] if "steps" in job else job["script"]
@@ -62,21 +60,27 @@ def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
         require("npm")
     prepare(tmp_path)
     port = str(free_port())
+    if "steps" in job:
+        assert CHECKOUT in [step.get("with") for step in job["steps"]]
+        os.symlink(ROOT, tmp_path / "payment-sandbox")
     job_variables = {**job.get("env", {}), **job.get("variables", {})}
-    with service(job, port):
-        for step in steps:
-            if step.startswith(("pip install ", "pipx install ")):
-                assert INSTALLATION.fullmatch(step), step
-                continue
-            variables = {name: with_port(value, port) for name, value in job_variables.items()}
-            script = ["bash", "-euc", with_port(step, port)]
-            result = run_command(script, tmp_path, 120, **variables)
-            output = result.stdout[-3000:] + result.stderr[-1000:]
-            if "-budget" in step:  # the shops of the pages have no time limits
-                assert result.returncode in (0, 1), output
-                assert " variations" in result.stdout, output
-            else:
-                assert result.returncode == 0, output
+    variables = {name: with_port(value, port) for name, value in job_variables.items()}
+    if "SANDBOX_REPOSITORY" in variables:
+        variables["SANDBOX_REPOSITORY"] = ROOT.as_uri()
+    for step in steps:
+        if step.startswith(("pip install ", "pipx install ")):
+            assert INSTALLATION.fullmatch(step), step
+            for folder in re.findall(r"\./([\w/-]+)", step):
+                assert (tmp_path / folder / "pyproject.toml").is_file()
+            continue
+        script = ["bash", "-euc", with_port(step, port)]
+        result = run_command(script, tmp_path, 120, **variables)
+        output = result.stdout[-3000:] + result.stderr[-1000:]
+        if "-budget" in step:  # the shops of the pages have no time limits
+            assert result.returncode in (0, 1), output
+            assert " variations" in result.stdout, output
+        else:
+            assert result.returncode == 0, output
     for step in job.get("steps", ()):
         if "upload-artifact" in step.get("uses", ""):
             assert (tmp_path / step["with"]["path"]).exists()
@@ -120,30 +124,6 @@ def with_port(text: str, port: str) -> str:
         text = text.replace(f"{host}:8080", f"127.0.0.1:{port}")
     text = text.replace("python3 ", f"{sys.executable} ").replace("budget 10m", "budget 5s")
     return text.replace("sandbox serve", f"sandbox serve --port {port}")
-
-
-@contextmanager
-def service(job: Any, port: str) -> Iterator[None]:
-    """Run the service container of a job as a process, which must be healthy before the steps begin."""
-    services = job.get("services", {})
-    listed = services.values() if isinstance(services, dict) else services
-    environments = [each.get("env") or each["variables"] for each in listed]
-    if not environments:
-        yield
-        return
-    known = {parameter.envvar for parameter in serve.params}
-    assert environments[0].keys() <= known
-    options = ["serve", "--port", port, "--host", "0.0.0.0"]
-    variables = environment(**environments[0])
-    with subprocess.Popen(command(*options), env=variables, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline(), "the server has ended"
-            health = command("health", f"http://127.0.0.1:{port}")
-            subprocess.run(health, capture_output=True, check=True, timeout=20)
-            yield
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ PAGE_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The menu, for people who test a shop."""
 
-UNLISTED_PAGES: Final = ("fidelity", "versions", "contributing")
+UNLISTED_PAGES: Final = ("fidelity", "versions", "works-with", "contributing")
 """Pages that other pages link to."""
 
 MENU_NAMES: Final = tuple(name for names in PAGE_GROUPS.values() for name in names)
