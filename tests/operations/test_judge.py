@@ -154,7 +154,7 @@ def captures_a_part_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
 @wrong(
     "SET-47",
     0,
-    "Your shop captured four times: the first call took €24.50, and three were refused",
+    "Your shop had captured €24.50, and tried again: three calls were refused",
     "Record that you captured",
 )
 def captures_everything_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:

@@ -138,8 +138,8 @@ class JournalEntry(NamedTuple):
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the call shows what the shop does or knows, unlike a read by a test."""
-        return self.caller == SHOP or self.method != "GET"
+        """Whether the call shows what the shop does or knows, unlike a call by a test."""
+        return self.caller == SHOP
 
     def with_text_headers(self) -> "JournalEntry":
         """Return the entry with headers as text."""

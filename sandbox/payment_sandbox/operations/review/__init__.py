@@ -82,6 +82,7 @@ __all__ = [
     "describe_mistakes",
     "group_findings",
     "is_answer_lost",
+    "listed_id",
     "review",
     "review_order",
     "start_of",
@@ -124,6 +125,12 @@ def review(epoch: Epoch) -> list[Finding]:
     )
     findings = _run_checks(epoch, CHECKS, history)
     return sorted(findings, key=lambda finding: (not finding.is_open, -finding.amount))
+
+
+def listed_id(epoch: Epoch, order_id: str) -> str:
+    """Return the id under which an order is listed; a refund belongs to its order."""
+    order = epoch.store.order(order_id)
+    return order_id if order is None else order.refund_of_order_id or order.id
 
 
 def review_order(epoch: Epoch, order: Order) -> list[Finding]:
@@ -230,7 +237,9 @@ def _state_money(order: Order | None, finding: Finding, risk: str) -> tuple[Find
         return finding, risk
     ledger = ledger_of(order)
     if risk == UNSHIPPED:
-        paid = ledger.received - ledger.refunded
+        if ledger.refunded or (ledger.authorized and ledger.received):  # the shop knew, and moved the money
+            return finding._replace(amount=0), UNNOTICED
+        paid = ledger.received
         unpaid = UNNOTICED_AUTHORIZATION if ledger.reserved else UNNOTICED
         return finding._replace(amount=paid or ledger.reserved), risk if paid else unpaid
     if risk == LAPSE:

@@ -51,8 +51,10 @@ def is_creation_request(entry: JournalEntry) -> bool:
 def find_duplicate_orders(history: ReviewedHistory) -> Iterator[Finding]:
     """Find baskets with two orders, the first of which was still payable when the second was created."""
     by_number: dict[str, list[JournalEntry]] = defaultdict(list)
+    repeated = {finding.shown_by[-1] for finding in find_blind_retries(history)}  # told there
     for entry in history.requests:
-        number = parse_object(entry.request).get("merchant_order_id") if is_creation(entry) else None
+        is_counted = is_creation(entry) and entry.id not in repeated
+        number = parse_object(entry.request).get("merchant_order_id") if is_counted else None
         if isinstance(number, str) and entry.order_id is not None:
             by_number[number].append(entry)
     for number, entries in by_number.items():

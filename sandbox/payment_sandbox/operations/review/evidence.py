@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -65,6 +65,11 @@ class Finding(NamedTuple):
         """Whether the mistake concerns refunds, so that no other payment can show it."""
         return self.page == FAILING_REFUNDS.path
 
+    @property
+    def consequence(self) -> str:
+        """The risk without its amount."""
+        return self.risk.removeprefix(f"{euros(self.amount)}: ")
+
     @classmethod
     def from_data(cls, item: Mapping[str, Any]) -> "Finding":
         """Create a finding from JSON data."""
@@ -85,11 +90,12 @@ class Finding(NamedTuple):
 
 
 class FindingGroup(NamedTuple):
-    """Findings of a review with the same rule and advice, and their orders."""
+    """Findings of a review with the same cause and consequence, and their orders."""
 
     name: str  # the rule, with a number if it has several groups
     first: Finding
     findings: Sequence[Finding]
+    orders: list[str]  # distinct ids, as in the list of orders: a refund belongs to its order
 
     @property
     def amount(self) -> int:
@@ -106,18 +112,13 @@ class FindingGroup(NamedTuple):
     @property
     def risk(self) -> str:
         """The cost of the mistake, with the amount of all orders; empty for hints."""
-        sentence = self.first.risk.removeprefix(f"{euros(self.first.amount)}: ")
+        sentence = self.first.consequence
         return f"{euros(self.amount)}: {sentence}" if sentence and self.amount else sentence
 
     @property
     def others(self) -> list[str]:
         """The problems of the group, except the first one."""
         return list(dict.fromkeys(each.problem for each in self.findings))[1:]
-
-    @property
-    def orders(self) -> list[str]:
-        """The distinct ids of the orders."""
-        return list(dict.fromkeys(each.order_id for each in self.findings if each.order_id is not None))
 
 
 def cents_at_risk(findings: Iterable[Finding]) -> int:
@@ -129,17 +130,22 @@ def cents_at_risk(findings: Iterable[Finding]) -> int:
     return sum(amounts.values())
 
 
-def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Group the findings of a review: open mistakes first, then by amount, largest first."""
-    by_kind: dict[tuple[str, str, bool], list[Finding]] = defaultdict(list)
+def group_findings(findings: Iterable[Finding], listed_id: Callable[[str], str] = str) -> list[FindingGroup]:
+    """Group the findings of a review: open mistakes first, then by amount, largest first.
+
+    A group has one cause, and one consequence for the money. ``listed_id`` returns the id under which the
+    list of orders shows an order or a refund.
+    """
+    by_kind: dict[tuple[str, str, str, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
-        by_kind[finding.rule, finding.advice, finding.is_open].append(finding)
+        by_kind[finding.rule, finding.advice, finding.consequence, finding.is_open].append(finding)
     numbers = Counter[str]()
     groups = []
     for (rule, *_), alike in sorted(by_kind.items()):
         numbers[rule] += 1
         name = rule if numbers[rule] == 1 else f"{rule}.{numbers[rule]}"
-        groups.append(FindingGroup(name, alike[0], alike))
+        orders = dict.fromkeys(listed_id(each.order_id) for each in alike if each.order_id is not None)
+        groups.append(FindingGroup(name, alike[0], alike, list(orders)))
     return sorted(groups, key=lambda group: (not group.first.is_open, -group.amount))
 
 

@@ -283,11 +283,11 @@ def _report_refused_repeat(
     history: ReviewedHistory, first: MoneyCall, repeats: Sequence[MoneyCall]
 ) -> Finding:
     cents, (verb, past) = _moved_cents(history, first), CALL_VERBS[first.verb]
-    how_many = f"{number_in_words(len(repeats))} were" if len(repeats) > 1 else "the second was"
+    refused = f"{number_in_words(len(repeats))} calls were" if len(repeats) > 1 else "the call was"
     return Finding(
         "SET-47",
-        f"Your shop {past} {format_times(len(repeats) + 1)}: the first call took "
-        f"{euros(cents) if cents is not None else 'everything'}, and {how_many} refused",
+        f"Your shop had {past} {euros(cents) if cents is not None else 'everything'}, and tried again: "
+        f"{refused} refused",
         f"Record that you {past} the order before you call, and do not call again.",
         first.order_id,
         tuple(format_request(call.entry) for call in [first, *repeats]),

@@ -1,6 +1,7 @@
 """Calls to the sandbox without sockets, answered on the caller's thread."""
 
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from http.client import responses
 from json import loads
@@ -8,6 +9,7 @@ from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -72,11 +74,10 @@ class _InProcessConnection(ClientConnection):
 
     silence_seconds = 0.0
 
-    def __init__(self, path: str, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
+    def __init__(self, caller: str, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
         super().__init__()
-        if path.startswith(MERCHANT_PATHS):  # the journal records the callers of these calls only
-            self.caller = current_caller()
+        self.caller = caller
         self._shop_request = shop_request
         self._deliver = deliver
 
@@ -111,8 +112,10 @@ class InProcess:
     response, as in production.
     """
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "Server", find_caller: Callable[[], str] = current_caller) -> None:
+        """Answer for a server; ``find_caller`` says whether a test or its shop makes a call."""
         self._server = server
+        self._find_caller = find_caller
         self._tests_thread = current_thread()
 
     def is_addressed(self, url: str) -> bool:
@@ -137,7 +140,9 @@ class InProcess:
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)
         with self._server.services.courier.waiting(project) if delivers else nullcontext():
-            line = _InProcessConnection(path, shop_request, self._deliver_held)
+            # the journal records the callers of these calls only
+            caller = self._find_caller() if path.startswith(MERCHANT_PATHS) else SHOP
+            line = _InProcessConnection(caller, shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:

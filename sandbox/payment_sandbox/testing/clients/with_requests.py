@@ -11,6 +11,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse, Timeout
 
+from payment_sandbox.projects.journal import SHOP, TEST
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.testing.clients.in_process import (
     CutOff,
@@ -45,7 +46,7 @@ class DirectSession:
     """The part of ``requests.Session`` that the client uses, at a third of the cost."""
 
     def __init__(self, server: "Server") -> None:
-        self._in_process = InProcess(server)
+        self._in_process = InProcess(server, lambda: TEST)
         self._sockets = direct_session()
 
     def request(
@@ -84,7 +85,7 @@ class InProcessAdapter(HTTPAdapter):
     """Passes requests directly to the sandbox."""
 
     def __init__(self, server: "Server") -> None:  # only streams need the base class's pools
-        self._in_process = InProcess(server)
+        self._in_process = InProcess(server, lambda: SHOP)
         self._sockets: HTTPAdapter | None = None
 
     def send(

@@ -56,6 +56,11 @@ def current_request() -> ShopRequest | None:
     return _CURRENT_REQUEST.get() if CURRENT_HANDLER.get() is None else None
 
 
+def is_shop_answering() -> bool:
+    """Return whether the current code runs for a request to the shop."""
+    return _CURRENT_REQUEST.get() is not None
+
+
 def _is_outermost() -> bool:
     return CURRENT_HANDLER.get() is None and _CURRENT_REQUEST.get() is None
 

@@ -5,15 +5,17 @@ import os
 import re
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
 from pathlib import Path
-from threading import get_ident
+from threading import Thread, current_thread, get_ident, main_thread
 from traceback import FrameSummary, StackSummary, TracebackException, walk_stack
 from types import CodeType, FrameType
 from typing import Final
+from weakref import WeakSet
 
 from payment_sandbox.serving.posting import LOCATION_PREFIX
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -56,6 +58,7 @@ class RunningHandler:
         self.started_seconds = monotonic_seconds()
         self.timeout_seconds = timeout_seconds
         self.thread = get_ident()  # the thread of the handler
+        self.threads_before = frozenset(threading.enumerate())
         self._receiver = receiver
         self._outer = outer  # the handler whose call caused this webhook
 
@@ -92,9 +95,23 @@ def running_handler(receiver: object, timeout_seconds: float) -> Iterator[Runnin
         yield running
     finally:
         _recorded_handlers.remove(running)
+        if current_thread() is main_thread():  # so that no test code has run in the meantime
+            _SHOP_THREADS.update(set(threading.enumerate()) - running.threads_before)
         if not _recorded_handlers:
             logging.root.removeHandler(_RECORDER)
         CURRENT_HANDLER.reset(before)
+
+
+_SHOP_THREADS: "Final[WeakSet[Thread]]" = WeakSet()  # those that a shop's handler has started
+
+
+def is_shop_thread() -> bool:
+    """Return whether a shop's handler has started this thread, while the test waited for the handler."""
+    is_new = any(
+        running.thread == main_thread().ident and current_thread() not in running.threads_before
+        for running in _recorded_handlers
+    )
+    return is_new or current_thread() in _SHOP_THREADS
 
 
 def describe_late_failure(error: BaseException, status: int | None) -> str | None:

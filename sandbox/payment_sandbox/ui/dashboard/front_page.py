@@ -29,11 +29,7 @@ from payment_sandbox.ui.dashboard.frame import (
     url,
     valid_query,
 )
-from payment_sandbox.ui.dashboard.reviewing import (
-    CurrentReview,
-    available_review,
-    listed_id,
-)
+from payment_sandbox.ui.dashboard.reviewing import CurrentReview, available_review
 from payment_sandbox.ui.dashboard.snippets import command
 from payment_sandbox.web.answers.overview import order_rows
 from payment_sandbox.web.answers.reproductions import creation_of
@@ -117,7 +113,7 @@ def get_orders_view(call: Call, project_id: str) -> Response:
         mistakes=mistakes,
         at_risk=cents_at_risk(each for group in mistakes for each in group.findings),
         failing={each.name: _failing_variation(project, each) for each in mistakes[:MISTAKES_SHOWN]},
-        affected={each.name: sorted(_listed_ids(project, each)) for each in mistakes[:MISTAKES_SHOWN]},
+        affected={each.name: each.orders for each in mistakes[:MISTAKES_SHOWN]},
         recipes=playable_recipes(project.settings.mode),
         **_first_payment_values(project, listed),
     )
@@ -128,7 +124,7 @@ def _list_orders(project: Project, known: CurrentReview | None, query: ListQuery
     filters = _filters_by_order(project, known)
     newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
     listed = {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
-    of_mistake = _orders_with(project, known, query.mistake)
+    of_mistake = _orders_with(known, query.mistake)
     listed = listed if of_mistake is None else listed & of_mistake
     matching = [order for order in find_orders(project.epoch, query.criteria) if order.id in listed]
     rows = [order for order in matching if order.id not in newer]
@@ -153,15 +149,10 @@ def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, st
     return (*filters, "behind") if is_behind(order, shop_status) else filters
 
 
-def _orders_with(project: Project, known: CurrentReview | None, mistake: str) -> set[str] | None:
+def _orders_with(known: CurrentReview | None, mistake: str) -> set[str] | None:
     """Return the listed orders with a kind of mistake; None if no known kind is asked for."""
     groups = known.groups if known is not None and mistake else ()
-    return next((_listed_ids(project, group) for group in groups if group.name == mistake), None)
-
-
-def _listed_ids(project: Project, group: FindingGroup) -> set[str]:
-    """Return the listed orders of a kind of mistake; the order of a refund stands for it."""
-    return {listed_id(project.find_order(order_id)) for order_id in group.orders}
+    return next((set(group.orders) for group in groups if group.name == mistake), None)
 
 
 def _rows(project: Project, known: CurrentReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:

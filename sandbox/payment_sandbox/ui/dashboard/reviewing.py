@@ -1,11 +1,11 @@
 """The review of a project for its pages, which is renewed less often if it is slow."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from payment_sandbox.operations.coverage import Matrix, coverage
-from payment_sandbox.operations.review import Finding, FindingGroup, group_findings, review
-from payment_sandbox.orders.order import Order
+from payment_sandbox.operations.review import Finding, FindingGroup, group_findings, listed_id, review
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
@@ -47,11 +47,6 @@ def _with_existing_order(epoch: Epoch, finding: Finding) -> Finding:
     return finding if epoch.store.order(finding.order_id or "") else finding._replace(order_id=None)
 
 
-def listed_id(order: Order) -> str:
-    """Return the id under which a list shows an order; a refund belongs to its order."""
-    return order.refund_of_order_id or order.id
-
-
 def available_review(project: Project, *, may_wait: bool) -> CurrentReview | None:
     """Return the review of the project; None if the first review is slow and the caller cannot wait."""
     is_long = len(project.epoch.journal.of(JournalEntry)) > IMMEDIATE_REVIEW_MAX
@@ -72,11 +67,11 @@ def current_review(project: Project) -> CurrentReview:
             return known
     findings = [_with_existing_order(epoch, finding) for finding in review(epoch)]
     problems = {
-        listed_id(epoch.find_order(each.order_id)): each.problem
+        listed_id(epoch, each.order_id): each.problem
         for each in reversed(findings)
         if each.is_open and each.order_id is not None
     }
-    groups = group_findings(findings)
+    groups = group_findings(findings, partial(listed_id, epoch))
     covered = coverage(project, findings)
     took_seconds = project.services.real.monotonic_seconds() - now
     newest.review = CurrentReview(revision, now, took_seconds, findings, groups, problems, covered)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 from payment_sandbox.kernel.times import timestamp
@@ -10,6 +11,7 @@ from payment_sandbox.operations.review import (
     Finding,
     FindingGroup,
     group_findings,
+    listed_id,
     review_order,
 )
 from payment_sandbox.orders.authorization import Authorization
@@ -66,7 +68,7 @@ class BarSegment(NamedTuple):
 def verdict(project: Project, order: Order) -> OrderVerdict:
     """Return the verdict on an order."""
     findings = review_order(project.epoch, order)
-    groups = group_findings(findings)
+    groups = group_findings(findings, partial(listed_id, project.epoch))
     mistakes = [group for group in groups if group.first.is_open]
     known = beliefs(project.epoch, order.id)
     return OrderVerdict(

@@ -17,7 +17,13 @@ from payment_sandbox.operations.bank_qr import scan as scan_code
 from payment_sandbox.operations.coverage import coverage as measure_coverage
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import describe_mistakes, group_findings, review, start_of
+from payment_sandbox.operations.review import (
+    describe_mistakes,
+    group_findings,
+    listed_id,
+    review,
+    start_of,
+)
 from payment_sandbox.orders.actions import ACTIONS, Action, ActionName, Actor
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, Credential
 from payment_sandbox.orders.order import Order
@@ -138,7 +144,9 @@ def reviewed(project: Project) -> records.ReviewResult:
     return {
         "items": finding_records(findings),
         "dropped": 0,
-        "groups": [group_record(group) for group in group_findings(findings)],
+        "groups": [
+            group_record(group) for group in group_findings(findings, partial(listed_id, project.epoch))
+        ],
         "unmatched": unmatched,
         "text": "\n".join(filter(None, [describe_mistakes(findings), *unmatched])),
     }
