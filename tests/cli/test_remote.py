@@ -1,14 +1,15 @@
 """Commands for a running server."""
 
 import json
+import signal
 import subprocess
-from collections.abc import Callable
-from functools import partial
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import commands
+from payment_sandbox.cli.main import main
 from tests.support.commands import started
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -17,9 +18,22 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(watched: Sandbox) -> Run:
-    """Run a command against a project."""
-    return partial(commands.run, SANDBOX_URL=watched.url, SANDBOX_API_KEY=watched.key)
+def run(
+    watched: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Run]:
+    """Run a command against a project, in this process."""
+    monkeypatch.setenv("SANDBOX_URL", watched.url)
+    monkeypatch.setenv("SANDBOX_API_KEY", watched.key)
+    on_interrupt = signal.getsignal(signal.SIGINT)
+
+    def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["payment-sandbox", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), *capsys.readouterr())
+
+    yield run_command
+    signal.signal(signal.SIGINT, on_interrupt)
 
 
 def test_an_order_can_be_run_from_the_command_line(run: Run, watched: Sandbox, shop: Shop) -> None:

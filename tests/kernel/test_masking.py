@@ -5,7 +5,7 @@ import re
 from base64 import b64encode
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from payment_sandbox.kernel.masking import mask
@@ -163,6 +163,7 @@ def mask_slowly(match: re.Match[str]) -> str:
     return "0" if is_card else match[0]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(
     st.lists(
         st.sampled_from(
