@@ -26,7 +26,7 @@ from payment_sandbox.ui.dashboard.notices import (
     with_notice,
     without_notice,
 )
-from payment_sandbox.ui.dashboard.reviewing import available_review
+from payment_sandbox.ui.dashboard.reviewing import current_review
 from payment_sandbox.ui.dashboard.signing_in import (
     FOREIGN_FORM,
     OLD_FORM,
@@ -211,7 +211,7 @@ def show(
     call: Call, template: str, project: Project, view: str, status: int = 200, /, **more: object
 ) -> Response:
     """Render a page of a project in the frame."""
-    known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
+    known = current_review(project)
     body = call.site.render(
         f"dashboard/{template}.html",
         project=project,
@@ -227,8 +227,7 @@ def show(
         now=project.now(),
         tomorrow=project.now() + timedelta(days=1),
         agenda=agenda_rows(project),
-        counts={"mistakes": len(known.mistakes)} if known is not None else {},
-        is_reviewed=known is not None,
+        counts={"mistakes": len(known.mistakes)},
         ahead=_clock_difference(project),
         events_so_far=project.epoch.advance_log,
         active_faults=project.epoch.state.faults.active_count,

@@ -20,7 +20,6 @@ from payment_sandbox.scenarios.variation import VariationOffer
 from payment_sandbox.ui.dashboard.comparison import create_manual_order, failing_variation, what_if_options
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
-    LIVE_HEADER,
     ORDERS_PATH,
     VIEW_FACTS,
     dashboard,
@@ -29,7 +28,7 @@ from payment_sandbox.ui.dashboard.frame import (
     url,
     valid_query,
 )
-from payment_sandbox.ui.dashboard.reviewing import CurrentReview, available_review
+from payment_sandbox.ui.dashboard.reviewing import CurrentReview, current_review
 from payment_sandbox.ui.dashboard.snippets import command
 from payment_sandbox.web.answers.overview import order_rows
 from payment_sandbox.web.answers.reproductions import creation_of
@@ -94,12 +93,12 @@ class ListedOrders(NamedTuple):
 def get_orders_view(call: Call, project_id: str) -> Response:
     """Show the mistakes and the orders, newest first."""
     project = enter(call, project_id)
-    known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
+    known = current_review(project)
     orders = project.epoch.store.order
     args, remark = valid_query(call.request.args, before=orders, top=orders, show=SHOWN.__contains__)
     query = ListQuery(**{name: args.get(name, "") for name in ListQuery._fields})
     listed = _list_orders(project, known, query)
-    mistakes = known.mistakes if known is not None else []
+    mistakes = known.mistakes
     return show(
         call,
         "orders",

@@ -4,16 +4,15 @@ from flask import Response
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.operations.beliefs import format_moment_of_day
-from payment_sandbox.operations.coverage import coverage, how_to_meet
+from payment_sandbox.operations.coverage import how_to_meet
 from payment_sandbox.ui.dashboard.frame import (
-    LIVE_HEADER,
     PROJECT_PATH,
     VIEW_FACTS,
     dashboard,
     enter,
     show,
 )
-from payment_sandbox.ui.dashboard.reviewing import available_review
+from payment_sandbox.ui.dashboard.reviewing import current_review
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.routes import route
 
@@ -22,16 +21,14 @@ from payment_sandbox.web.routes import route
 def get_mistakes_view(call: Call, project_id: str) -> Response:
     """Show the mistakes of the integration, and the cases that have not occurred."""
     project = enter(call, project_id)
-    may_wait = LIVE_HEADER in call.request.headers or "now" in call.request.args
-    known = available_review(project, may_wait=may_wait)
-    covered = known.covered if known is not None else coverage(project, ())
+    known = current_review(project)
     return show(
         call,
         "mistakes",
         project,
         "mistakes",
-        groups=known.groups if known is not None else None,
-        covered=covered,
+        groups=known.groups,
+        covered=known.covered,
         how_to_meet=how_to_meet,
         rule_texts=rule_texts(),
         played_at=lambda order_id: format_moment_of_day(project.find_order(order_id).created, project.now()),

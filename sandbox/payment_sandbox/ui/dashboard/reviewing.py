@@ -7,13 +7,10 @@ from typing import Final, NamedTuple
 from payment_sandbox.operations.coverage import Matrix, coverage
 from payment_sandbox.operations.review import Finding, FindingGroup, group_findings, listed_id, review
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
 REFRESH_PER_TIME_TAKEN: Final = 10
-IMMEDIATE_REVIEW_MAX: Final = 1000
-"""The longest journal to review before rendering a page; the review of a longer one appears on refresh."""
 
 
 class NewestReview:
@@ -45,14 +42,6 @@ class CurrentReview(NamedTuple):
 
 def _with_existing_order(epoch: Epoch, finding: Finding) -> Finding:
     return finding if epoch.store.order(finding.order_id or "") else finding._replace(order_id=None)
-
-
-def available_review(project: Project, *, may_wait: bool) -> CurrentReview | None:
-    """Return the review of the project; None if the first review is slow and the caller cannot wait."""
-    is_long = len(project.epoch.journal.of(JournalEntry)) > IMMEDIATE_REVIEW_MAX
-    if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
-        return None
-    return current_review(project)
 
 
 def current_review(project: Project) -> CurrentReview:

@@ -214,7 +214,6 @@ document.addEventListener("submit", async (event) => {
 
 if (live && window.EventSource) {
   connect();
-  if (document.querySelector("[data-unfinished]")) soon();
   document.addEventListener("visibilitychange", () => { if (isStale) soon(); });
 }
 
