@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import requests
 
@@ -24,6 +25,8 @@ from tests.support.spreading import Spread
 from tests.support.state_files import check_file
 
 check_order(on=True)
+hypothesis.settings.register_profile("tests", deadline=None)  # a busy machine fails no test
+hypothesis.settings.load_profile("tests")
 
 # many tests start Python, and compiling takes most of its start time
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
