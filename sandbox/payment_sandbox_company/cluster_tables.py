@@ -17,7 +17,7 @@ from payment_sandbox.projects.events import (
     UnstoredEntry,
     shorten,
 )
-from payment_sandbox.projects.journal import UNSTORED_MAX, Journal
+from payment_sandbox.projects.journal import UNSTORED_MAX, EpochJournal
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.dialects import JOURNAL_COLUMNS, POSTGRESQL, SELECT_JOURNAL, translate
@@ -103,7 +103,7 @@ class ClusterTables(Connections):
         prepare: "Callable[[Connection[Any]], None]",
     ) -> None:
         super().__init__(address, monotonic_seconds, prepare)
-        self.unflushed: dict[Any, Journal] = {}
+        self.unflushed: dict[Any, EpochJournal] = {}
         self._new_events: deque[tuple[str, str, Entry]] = deque(maxlen=UNSTORED_MAX)
 
     # Journals

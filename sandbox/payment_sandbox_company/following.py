@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from payment_sandbox.projects.clock import RUNNING, Clock
+from payment_sandbox.projects.clock import RUNNING, ProjectClock
 from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import read_stored_settings
@@ -55,7 +55,7 @@ def _read_newer_version(project: Project, replica: Replica, head: Head, changes:
     replica.chosen, replica.version, replica.last = head.chosen, head.version, head.last
 
 
-def _chosen_state(head: Head, clock: Clock) -> State:
+def _chosen_state(head: Head, clock: ProjectClock) -> State:
     chosen: Configuration = decode(Configuration, json.loads(head.chosen or "{}"), "chosen")
     return chosen_state(chosen, read_stored_settings(chosen.settings, "settings"), clock)
 
@@ -85,7 +85,7 @@ def _decode_counters(head: Head) -> StoredCounters:
     return counters
 
 
-def _create_anchor(clock: Clock, counters: StoredCounters) -> Anchor:
+def _create_anchor(clock: ProjectClock, counters: StoredCounters) -> Anchor:
     assert counters.anchor is not None, "a shared store always writes the anchor"
     assert counters.real_at is not None, "a shared store always writes the real time of the anchor"
     return Anchor(clock, counters.anchor, counters.real_at)

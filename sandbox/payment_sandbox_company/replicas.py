@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
-from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.clock import ProjectClock, RealTime
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.journal import EpochJournal
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
@@ -101,7 +101,7 @@ class SharedDatabase(RowDatabase, Protocol):
 
     server_id: str
     real: RealTime
-    unflushed: dict[Any, Journal]
+    unflushed: dict[Any, EpochJournal]
     """The journals with new records, by the store of their epoch."""
     generation: int
     """Incremented when a connection breaks, because the next one may reach a standby that lacks commits."""
@@ -140,7 +140,7 @@ class SharedDatabase(RowDatabase, Protocol):
 class Anchor(NamedTuple):
     """A reading of a project's clock, and the real time when it was read."""
 
-    clock: Clock
+    clock: ProjectClock
     at: datetime
     real_at: datetime
 

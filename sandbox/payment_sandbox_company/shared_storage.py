@@ -17,9 +17,9 @@ from zlib import crc32
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
-from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.clock import ProjectClock, RealTime
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.journal import Journal, Record
+from payment_sandbox.projects.journal import EpochJournal, Record
 from payment_sandbox.projects.project import DELETED, Project, ProjectReset, weakly
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow
@@ -96,7 +96,7 @@ def flush_all(database: SharedDatabase) -> None:
 class PlannedSync(NamedTuple):
     """What a commit tells other servers, besides the records."""
 
-    clock: Clock
+    clock: ProjectClock
     part: RequestCommit | None  # the commit of a tracked request
     jobs: tuple[QueuedDelivery, ...]  # webhooks to send now
     finished_jobs: tuple[int, ...]  # numbers of finished jobs
@@ -334,12 +334,12 @@ class SharedStore(RowStore):
         """Whether this server has a claim on the project."""
         return self.replica.own_hold is not None or self.replica.courier == self.database.server_id
 
-    def share(self, journal: Journal) -> None:
+    def share(self, journal: EpochJournal) -> None:
         """Connect a journal to the records that other servers write to it, with unique record numbers."""
         numbers = RecordNumbers(self.database.real, self.database.server_id)
         journal.share(numbers, self._read_newer_records, self._schedule_flush)
 
-    def _schedule_flush(self, journal: Journal) -> None:
+    def _schedule_flush(self, journal: EpochJournal) -> None:
         """Schedule the new journal records, and watched events, for publication to other servers."""
         self.database.unflushed[self] = journal
 

@@ -37,7 +37,7 @@ from payment_sandbox_verify.rules import (
     rule_of_path,
 )
 from payment_sandbox_verify.samples import INVOICE
-from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Customer, Step, Webhooks
+from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, ConversationStep, Customer, Webhooks
 
 CONSEQUENT_PATHS: Final = ("etag", "ignored")  # an order with another difference differs in these, too
 OTHER_RECORDS: Final = ("END-17", "END-18", "SET-54")  # the calls that answer no order
@@ -180,7 +180,7 @@ class _SceneComparison:
 class _StepPair(NamedTuple):
     """One step, and what both servers answered."""
 
-    step: Step
+    step: ConversationStep
     number: int
     play: Played
     theirs: Observation

@@ -46,9 +46,9 @@ from payment_sandbox_verify.steps import (
     AnswerWebhooks,
     ApiCall,
     ConversationScene,
+    ConversationStep,
     Customer,
     Pause,
-    Step,
     Webhooks,
 )
 
@@ -110,7 +110,7 @@ def _common_scenes() -> Iterator[ConversationScene]:
     yield ConversationScene("allow lists", tuple(_allow_list_steps()), is_costly=False)
 
 
-def _credential_steps() -> Iterator[Step]:
+def _credential_steps() -> Iterator[ConversationStep]:
     order = {"currency": "EUR", "amount": 1000}
     for rule, key, shown in (("AUTH-01", "", "no key"), ("AUTH-02", "no-such-key", "an unknown key")):
         yield get(UNKNOWN_PATH, f"{rule} SET-02", f"a read with {shown}", key=key)
@@ -120,7 +120,7 @@ def _credential_steps() -> Iterator[Step]:
     yield post(ORDERS_PATH, sale(), "SET-02", "an order with a key and a password", password="ignored")
 
 
-def _transport_steps() -> Iterator[Step]:
+def _transport_steps() -> Iterator[ConversationStep]:
     order = {"currency": "EUR", "amount": 1000, "description": MARKER}
     yield create()
     for path in (UNKNOWN_PATH, f"{ORDERS_PATH}nobody/", "/v1/no-such-path/"):
@@ -158,7 +158,7 @@ def _transport_steps() -> Iterator[Step]:
     )
 
 
-def _unknown_order_steps() -> Iterator[Step]:
+def _unknown_order_steps() -> Iterator[ConversationStep]:
     """Yield each call on an unknown order, alone and with a second problem."""
     wrong = {"amount": -1, "order_lines": [{"quantity": 0}], "description": 5}
     for call in ORDER_CALLS:
@@ -171,7 +171,7 @@ def _unknown_order_steps() -> Iterator[Step]:
             )
 
 
-def _repeated_steps() -> Iterator[Step]:
+def _repeated_steps() -> Iterator[ConversationStep]:
     yield create(saves="first")
     key = {"Idempotency-Key": "<<first.id>>"}
     for name, body in (("a request", sale()), ("the same request", sale()), ("another", sale(amount=1))):
@@ -179,7 +179,7 @@ def _repeated_steps() -> Iterator[Step]:
         yield post(ORDERS_PATH, body, "SET-71", shown, headers=key, about=about)
 
 
-def _bank_steps() -> Iterator[Step]:
+def _bank_steps() -> Iterator[ConversationStep]:
     yield issuers()
     for number in (0, -1):
         details = {"issuer_id": f"<<banks.[{number}].id>>"}
@@ -193,7 +193,7 @@ def _bank_steps() -> Iterator[Step]:
         yield post(ORDERS_PATH, sale(transaction), "IDR-06", "an order with a bank that is not in the list")
 
 
-def _unknown_key_steps() -> Iterator[Step]:
+def _unknown_key_steps() -> Iterator[ConversationStep]:
     yield post(ORDERS_PATH, sale(amuont=5), "SET-12", "an unknown key", saves="order")
     yield read("order", "SET-12")
     nested = sale(card(), order_lines=[{**LINES[0], "colour": "red"}], amuont=5)
@@ -216,7 +216,7 @@ def _unknown_key_steps() -> Iterator[Step]:
     yield read("order", "SET-15")
 
 
-def _line_steps() -> Iterator[Step]:
+def _line_steps() -> Iterator[ConversationStep]:
     for _ in range(2):
         yield post(ORDERS_PATH, sale(merchant_order_id="A-1"), "ORD-07", "the same merchant_order_id")
     yield post(ORDERS_PATH, sale(order_lines=MANY_LINES), "ORD-16", "an order with 100 lines")
@@ -230,7 +230,7 @@ def _line_steps() -> Iterator[Step]:
     yield post(ORDERS_PATH, sale(order_lines=lines), "LINE-04", "two lines with one id")
 
 
-def _condition_steps() -> Iterator[Step]:
+def _condition_steps() -> Iterator[ConversationStep]:
     yield create(card(), order_lines=LINES)
     for block, rule in (("order_line_details", "END-04 ORD-28"), ("amount_details", "END-05 ORD-29")):
         yield get(f"{ORDER_PATH}?fields[]={block}", rule, f"a read with {block}")
@@ -270,7 +270,7 @@ def _condition_steps() -> Iterator[Step]:
     yield read("order", "SET-50")
 
 
-def _whole_order_steps() -> Iterator[Step]:
+def _whole_order_steps() -> Iterator[ConversationStep]:
     yield create(
         **SHOP,
         order_lines=LINES,
@@ -297,7 +297,7 @@ _WHOLE_FIELDS: Final = (
 )
 
 
-def _webhook_address_steps() -> Iterator[Step]:
+def _webhook_address_steps() -> Iterator[ConversationStep]:
     yield create(card(), webhook_url=WEBHOOK_URL)
     yield put({"webhook_url": WEBHOOK}, "SET-51 HOOK-04", "a change of the webhook_url")
     yield ApiCall(method="DELETE", path=ORDER_PATH, rules="SET-50", name="a cancellation")
@@ -307,7 +307,7 @@ def _webhook_address_steps() -> Iterator[Step]:
     yield Webhooks(rules=WEBHOOK_RULES)
 
 
-def _allow_list_steps() -> Iterator[Step]:
+def _allow_list_steps() -> Iterator[ConversationStep]:
     sent: dict[str, Any] = {"customer": dict(CUSTOMER), "order_lines": LINES}
     for method in METHODS_BY_NAME:
         rules = {PAY_LATER: "FLOW-12", INVOICE: "FLOW-13"}.get(method, "ORD-13")
@@ -374,7 +374,7 @@ def _given_up_scenes() -> Iterator[ConversationScene]:
     yield ConversationScene("no return_url", (create(card()), stay, read("order", "FLOW-16")))
 
 
-def _give_up(method: str) -> Iterator[Step]:
+def _give_up(method: str) -> Iterator[ConversationStep]:
     yield from banks_for(method)
     yield create(transaction_with(method), **SHOP)
     rule = VISIT_RULES.get(method, "SET-36")
@@ -396,7 +396,7 @@ def _code_scenes() -> Iterator[ConversationScene]:
         "amount": "QR-01",
     }
     rules = "END-18 QR-01 QR-05 QR-12 QR-15 QR-19 LIM-03 LIM-04"
-    steps: list[Step] = [
+    steps: list[ConversationStep] = [
         post(CODES_PATH, code, rules, "a QR request of an amount", saves="code", about=about),
         Customer(order="code", action="visit", rules="QR-26", name="the QR image"),
     ]

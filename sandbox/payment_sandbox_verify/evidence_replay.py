@@ -18,7 +18,7 @@ from payment_sandbox_verify.differences import Leaf, is_alike, leaves
 from payment_sandbox_verify.normalising import Names, ShownTime
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.recording import NO_WEBHOOKS, WORD, Recording, RecordingRefused
-from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Control, Step
+from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Control, ConversationStep
 from payment_sandbox_verify.verifying import sandbox_player
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ def _differences(recorded: Played, replayed: Played) -> Iterator[str]:
             yield from _compare_shown(step, before, now)
 
 
-def _compare_shown(step: Step, before: Observation, now: Observation) -> Iterator[str]:
+def _compare_shown(step: ConversationStep, before: Observation, now: Observation) -> Iterator[str]:
     if "problem" in now.shown:
         yield f"{step.name}: is no longer possible: {now.shown['problem']}"
     elif now.shown != before.shown:

@@ -48,9 +48,9 @@ from payment_sandbox_verify.steps import (
     ORDERS_PATH,
     ApiCall,
     ConversationScene,
+    ConversationStep,
     Customer,
     Pause,
-    Step,
 )
 
 Body = Mapping[str, Any]
@@ -164,13 +164,13 @@ def field_scenes() -> Iterator[ConversationScene]:
     for group in GROUPS:
         for name, kind in group.form().fields.items():
             path = f"{group.below}{name}"
-            steps: list[Step] = []
+            steps: list[ConversationStep] = []
             for number, value in enumerate(values_of(name, kind)):
                 steps += _creation_with(group, path, value, f"order{number}")
             yield ConversationScene(f"{group.name}: {name}", tuple(steps))
 
 
-def _creation_with(group: FieldGroup, path: str, value: object, saves: str) -> Iterator[Step]:
+def _creation_with(group: FieldGroup, path: str, value: object, saves: str) -> Iterator[ConversationStep]:
     name = f"a new {group.name} with {path} {'missing' if value is ... else f'of {value!r:.60}'}"
     rule = rule_of_path(group.path, path)
     body = with_value(group.body, path, value)
@@ -192,7 +192,7 @@ def change_scenes() -> Iterator[ConversationScene]:
         sent = {"extra": {"a": 1}, "merchant_order_id": f"change of {name}"}
         order = sale(order_lines=LINES, customer=dict(CUSTOMER), **sent)
         rule = "SET-52" if name in ("amount", "order_lines") else "SET-51"
-        steps: list[Step] = [
+        steps: list[ConversationStep] = [
             ApiCall(method="POST", path=ORDERS_PATH, body=order, rules="END-02", saves="order")
         ]
         values = [{"first_name": "Zoë", "country": "BE"}] if name == "customer" else []
@@ -202,7 +202,7 @@ def change_scenes() -> Iterator[ConversationScene]:
         yield ConversationScene(f"changed {name}", tuple(steps))
 
 
-def _change(name: str, value: object, rule: str) -> Iterator[Step]:
+def _change(name: str, value: object, rule: str) -> Iterator[ConversationStep]:
     sent = f"PUT with {name} of {value!r:.60}"
     path = f"{ORDERS_PATH}<<order.id>>/"
     yield ApiCall(method="PUT", path=path, body={name: value}, rules=rule, name=sent, saves="order")
@@ -286,7 +286,7 @@ def order_call(call: OrderCall, name: str, etag: str = "", order: str = "order")
     )
 
 
-def calls_on_order(state: str, order: str = "order", is_paid: bool = False) -> Iterator[Step]:
+def calls_on_order(state: str, order: str = "order", is_paid: bool = False) -> Iterator[ConversationStep]:
     """Yield each call on an order in a state; after a payment, a stale ETag and a read go with each."""
     for call in ORDER_CALLS:
         name = f"{call.name} of {state}"
@@ -337,8 +337,8 @@ def state_scenes() -> Iterator[ConversationScene]:
 
 
 def expired_steps(
-    *, is_costly: bool, begin: Sequence[Step] = (), end: Sequence[Step] = ()
-) -> tuple[Step, ...]:
+    *, is_costly: bool, begin: Sequence[ConversationStep] = (), end: Sequence[ConversationStep] = ()
+) -> tuple[ConversationStep, ...]:
     """Return orders that expire in one pause, with further steps before and after it."""
     expiring = [
         _expiring_steps(method, f"order{number}")
@@ -355,7 +355,7 @@ def _is_costly(method: str) -> bool:
     return bool(method) and METHODS_BY_NAME[method].capabilities.needs_order_lines
 
 
-def banks_for(method: str) -> list[Step]:
+def banks_for(method: str) -> list[ConversationStep]:
     """Return the call that lists the banks, if a method requires one."""
     return [issuers()] if method and METHODS_BY_NAME[method].capabilities.has_issuers else []
 
@@ -368,7 +368,7 @@ def _scenes_of_method(method: str) -> Iterator[ConversationScene]:
     rule = VISIT_RULES.get(method, "SET-36")
     visit = Customer(order="order", action="visit", rules=rule, name=f"a visit to the page of a {shown}")
     cancel = order_call(ORDER_CALLS[-1], f"cancellation of a {shown}")
-    ways: Sequence[tuple[str, Sequence[Step]]] = (
+    ways: Sequence[tuple[str, Sequence[ConversationStep]]] = (
         ("new", [read("order")]),
         ("visited", [visit, read("order", rule)]),
         ("cancelled", [cancel, read("order", "SET-50")]),
@@ -380,7 +380,7 @@ def _scenes_of_method(method: str) -> Iterator[ConversationScene]:
     yield ConversationScene(f"{shown} with a stale ETag", (*new, *stale, read("order", "SET-33")), is_costly)
 
 
-def _expiring_steps(method: str, name: str) -> tuple[list[Step], list[Step]]:
+def _expiring_steps(method: str, name: str) -> tuple[list[ConversationStep], list[ConversationStep]]:
     """Return the steps before and after the expiry of an order."""
     rule = "TRQ-03" if method else "ORD-12 SET-35"
     period = {"expiration_period": SHORT_PERIOD}

@@ -39,9 +39,9 @@ from payment_sandbox_verify.steps import (
     WEBHOOK_RULES,
     ApiCall,
     ConversationScene,
+    ConversationStep,
     Customer,
     Pause,
-    Step,
     Webhooks,
 )
 
@@ -85,7 +85,7 @@ def payment_scenes() -> Iterator[ConversationScene]:
     )
 
 
-def _payment(method: str) -> Iterator[Step]:
+def _payment(method: str) -> Iterator[ConversationStep]:
     rules = PAID_RULES[method]
     yield from banks_for(method)
     lines: dict[str, Any] = (
@@ -198,10 +198,10 @@ def authorization_scenes() -> Iterator[ConversationScene]:
     yield ConversationScene("expired invoices and authorizations", steps, is_costly=True)
 
 
-def _expiring_authorizations() -> tuple[list[Step], list[Step]]:
+def _expiring_authorizations() -> tuple[list[ConversationStep], list[ConversationStep]]:
     """Return the steps before and after authorizations expire, each untouched or captured in part."""
-    begin: list[Step] = []
-    end: list[Step] = []
+    begin: list[ConversationStep] = []
+    end: list[ConversationStep] = []
     for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, "")):
         for is_touched in (False, True):
             order = f"{method}-{mode}-{is_touched}".replace("-", "_")
@@ -222,7 +222,7 @@ class Expiring(NamedTuple):
     is_touched: bool
 
 
-def _expired(expiring: Expiring) -> Iterator[Step]:
+def _expired(expiring: Expiring) -> Iterator[ConversationStep]:
     order, is_delayed = expiring.order, expiring.mode == "delayed"
     ended = "SET-42" if expiring.is_touched else "SET-41"
     rules = "CAP-05 SET-44 CAP-07" if is_delayed else f"{ended} CAP-03 TRQ-05"
@@ -235,7 +235,9 @@ def _expired(expiring: Expiring) -> Iterator[Step]:
     yield read(order, rules.split()[0], blocks=True, name=f"{shown}, and three calls")
 
 
-def _authorize(method: str, mode: str, order: str = "order", **transaction: Any) -> Iterator[Step]:
+def _authorize(
+    method: str, mode: str, order: str = "order", **transaction: Any
+) -> Iterator[ConversationStep]:
     capture_mode = {"capture_mode": mode} if mode else {}
     lines: dict[str, Any] = (
         {} if METHODS_BY_NAME[method].capabilities.needs_order_lines else {"order_lines": LINES}
@@ -250,7 +252,7 @@ def _authorize(method: str, mode: str, order: str = "order", **transaction: Any)
         yield read(order, rules, blocks=True, name=f"the authorized {method} order")
 
 
-def _plan_steps(plan: tuple[OrderCall, ...], state: str, method: str) -> Iterator[Step]:
+def _plan_steps(plan: tuple[OrderCall, ...], state: str, method: str) -> Iterator[ConversationStep]:
     for number, planned in enumerate(plan):
         kind = _kind_of(planned)
         call = planned._replace(rules=f"{planned.rules} {METHOD_RULES.get((method, kind), '')}")
@@ -268,7 +270,7 @@ def _kind_of(call: OrderCall) -> str:
     return next((kind for kind in ("captures", "voids", "refunds") if kind in call.suffix), "")
 
 
-def _conditional_capture(call: OrderCall, name: str) -> Iterator[Step]:
+def _conditional_capture(call: OrderCall, name: str) -> Iterator[ConversationStep]:
     rule = IF_MATCH_RULES.get(call.suffix.rsplit("/", 2)[1], "SET-33")
     yield order_call(call._replace(rules=f"{rule} SET-33"), f"{name}, stale ETag", '"stale"')
     yield order_call(call, name, "<<order@ETag>>")
@@ -358,7 +360,7 @@ STORED_CARD_USES: Final = (
 TOKEN: Final = "<<first.transactions[0].payment_method_details.vault_token>>"
 
 
-def _stored_card(card_use: StoredCardUse) -> Iterator[Step]:
+def _stored_card(card_use: StoredCardUse) -> Iterator[ConversationStep]:
     use, first = card_use.use, card_use.first
     yield create(card(**{card_use.field: "first"}), **SHOP, saves="first", rules="CARD-04 STA-02")
     yield read("first", "CARD-20")
@@ -390,7 +392,7 @@ def _charges(card_use: StoredCardUse) -> Iterator[tuple[int, dict[str, str], str
         yield amount, {"cvc": "123"}, card_use.other_amount
 
 
-def _missing_card() -> Iterator[Step]:
+def _missing_card() -> Iterator[ConversationStep]:
     for kind, use, rule in (
         ("one_click_type", "one-click", "CARD-12"),
         ("recurring_type", "recurring", "CARD-13"),

@@ -27,10 +27,10 @@ from payment_sandbox_verify.steps import (
     ApiCall,
     Control,
     ConversationScene,
+    ConversationStep,
     Customer,
     Pause,
     Reach,
-    Step,
     Webhooks,
 )
 
@@ -219,7 +219,7 @@ class _Performance:
         received = inbox.wait_for(self.is_own_webhook, 0, 0.0) if inbox is not None else []
         return [self._webhook(each) for each in received]
 
-    def play(self, number: int, step: Step, beside: Observation | None) -> Observation:
+    def play(self, number: int, step: ConversationStep, beside: Observation | None) -> Observation:
         """Play one step."""
         self._used = set()
         if self._unanswered:
@@ -236,7 +236,7 @@ class _Performance:
             self._slowest_seconds = max(self._slowest_seconds, seconds)
         return observation._replace(orders=frozenset(self._used - {BANKS}))
 
-    def _play(self, step: Step, beside: Observation | None) -> Observation:
+    def _play(self, step: ConversationStep, beside: Observation | None) -> Observation:
         match step:
             case ApiCall():
                 return self._call(step)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from payment_sandbox_verify.answer import ServiceAnswer, value_at
 from payment_sandbox_verify.player import BANKS, Observation, Played
-from payment_sandbox_verify.steps import ApiCall, Control, ConversationScene, Pause, Step
+from payment_sandbox_verify.steps import ApiCall, Control, ConversationScene, ConversationStep, Pause
 
 CONDITIONAL_HEADERS: Final = ("if-match", "if-none-match")
 IDENTIFIERS: Final = ("id", "vault_token")
@@ -51,13 +51,13 @@ class Recording:
     """
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[ConversationStep] = []
         self.observations: list[Observation] = []
         self.references: dict[str, str] = {}
         """The references by recorded identifier or entity tag."""
         self._now: datetime | None = None
 
-    def add(self, step: Step, observation: Observation | None = None) -> None:
+    def add(self, step: ConversationStep, observation: Observation | None = None) -> None:
         """Add a step; ``observation`` is what came back, if that is known."""
         self.steps.append(step)
         self.observations.append(observation or Observation())

@@ -17,7 +17,7 @@ WEBHOOK_RULES: Final = "HOOK-02 HOOK-01 HOOK-04 HOOK-05 HOOK-06 HOOK-07 HOOK-08 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ConversationStep:
     """A step, with the ids of the rules that it shows, and a name for reports.
 
     The first rule names a difference that neither the sandbox's refusal nor the table of fields explains, and
@@ -29,7 +29,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiCall(Step):
+class ApiCall(ConversationStep):
     """A call of the merchant API.
 
     ``about`` maps further paths to the rules that name their differences. ``key`` replaces the API key, and
@@ -48,7 +48,7 @@ class ApiCall(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Customer(Step):
+class Customer(ConversationStep):
     """What the customer does on the page of an order or a code: ``visit``, ``pay``, ``cancel`` or ``choose``.
 
     ``choice`` is the method that is chosen on a hosted page, or the card with which is paid.
@@ -60,14 +60,14 @@ class Customer(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pause(Step):
+class Pause(ConversationStep):
     """Wait until the service's clock has advanced."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhooks(Step):
+class Webhooks(ConversationStep):
     """Wait for the webhooks of the scene's orders; ``seconds`` is how long retries are observed."""
 
     rules: str = "HOOK-02"
@@ -75,7 +75,7 @@ class Webhooks(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerWebhooks(Step):
+class AnswerWebhooks(ConversationStep):
     """Answer the next webhooks with these statuses; the last status answers all later webhooks."""
 
     statuses: tuple[int, ...]
@@ -83,7 +83,7 @@ class AnswerWebhooks(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Control(Step):
+class Control(ConversationStep):
     """A call of a sandbox's control API, or a call of the merchant API that a recording does not show.
 
     Its observation has the problem of a refusal, and the value at the path ``shows``.
@@ -97,7 +97,7 @@ class Control(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach(Step):
+class Reach(ConversationStep):
     """The first possible action that leads to a status of an order in a sandbox, if there is one."""
 
     order: str
@@ -111,6 +111,6 @@ class ConversationScene(NamedTuple):
     """
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[ConversationStep, ...]
     is_costly: bool = False
     is_patient: bool = False

@@ -6,7 +6,7 @@ from typing import Final
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.model.books import CheckedCaller
-from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Snapshot
+from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, StoredSnapshot
 from tests.model.letters import (
     AMOUNT,
     CARD,
@@ -89,10 +89,10 @@ def explore(judge: ControlJudge, first: Sequence[Call], length: int, transitions
     The number of transitions is divided among the levels, and among the states of a level.
     """
     exploration, start = Exploration(), judge.save()
-    level: list[tuple[Snapshot, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
+    level: list[tuple[StoredSnapshot, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
     visited = {relevant_state(judge.shop)}
     for depth in range(length):
-        next_level: list[tuple[Snapshot, Callable[[Shop], Iterator[Call]]]] = []
+        next_level: list[tuple[StoredSnapshot, Callable[[Shop], Iterator[Call]]]] = []
         share = (transitions_max - exploration.transitions) // (length - depth) + exploration.transitions
         for number, (saved, calls_of) in enumerate(level):
             calls = [call for call in calls_of(saved.shop) if is_worthwhile(saved.shop, call)]

@@ -32,7 +32,7 @@ class Disagreement(AssertionError):
     """The model does not allow the behaviour of the server."""
 
 
-class Snapshot(NamedTuple):
+class StoredSnapshot(NamedTuple):
     """A snapshot of the server and of the model."""
 
     state: Json
@@ -138,12 +138,12 @@ class ControlJudge:
             history = "\n".join(f"  {format_call(call)}" for call in self._history)
             raise Disagreement("\n".join([f"after\n{history}", *texts]))
 
-    def save(self) -> Snapshot:
+    def save(self) -> StoredSnapshot:
         """Save a snapshot of the server and of the model."""
         state = self.driver.call("GET", "/control/state/").data
-        return Snapshot(state, self.shop, self.driver.ids.copy(), list(self._history))
+        return StoredSnapshot(state, self.shop, self.driver.ids.copy(), list(self._history))
 
-    def restore(self, saved: Snapshot) -> None:
+    def restore(self, saved: StoredSnapshot) -> None:
         """Restore a snapshot, perhaps on another server; entity tags change."""
         answer = self.driver.call("PUT", "/control/state/", saved.state)
         assert answer.status == 200, answer.data

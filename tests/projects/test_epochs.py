@@ -11,7 +11,7 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.move_clock import advance_clock, catch_up
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.journal import Failure
+from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.locks import EVENTS, STATE, LockOrderBroken, RankedLock
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.scenarios.loader import load_scenario
@@ -68,7 +68,7 @@ def test_a_failed_command_is_set_aside(project: Project) -> None:
     assert "IllegalTransition" in failed[0]["failed"]
     assert project.find_order(valid.id).status == "expired"
     assert agenda(project.epoch) == failed
-    assert [failure.order_id for failure in project.epoch.journal.of(Failure)] == [broken.id]
+    assert [failure.order_id for failure in project.epoch.journal.of(LoggedFailure)] == [broken.id]
     assert advance_clock(project, {"by": "PT1H"}).events == []
 
 

@@ -12,8 +12,8 @@ from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import (
     AgendaEvent,
-    Failure,
-    JournalEntry,
+    LoggedFailure,
+    LoggedRequest,
     PerformedAction,
     ReachedStatus,
     RecordedDecision,
@@ -163,7 +163,7 @@ def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     noon, journal = project.now(), project.epoch.journal
     journal.add(
         [
-            JournalEntry(
+            LoggedRequest(
                 journal.next_id("request"),
                 noon,
                 "POST",
@@ -186,7 +186,7 @@ def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     )
     journal.add([ReachedStatus("status-3", "o", None, None, "completed", noon, noon, "action-2")])
     journal.add([AgendaEvent("event-4", "o", "expiry", "expiry of o", noon, noon)])
-    journal.add([Failure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon)])
+    journal.add([LoggedFailure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon)])
     assert [journal.next_id("of the records above") for _ in range(4)]
     journal.add([RecordedDecision(journal.next_id("decision"), "t-6", DECISION)])
     save_new_records(project)
@@ -195,7 +195,7 @@ def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     assert list(resumed.epoch.journal.actions()) == list(journal.actions())
     assert resumed.epoch.journal.of(ReachedStatus) == journal.of(ReachedStatus)
     assert resumed.epoch.journal.of(AgendaEvent) == journal.of(AgendaEvent)
-    assert resumed.epoch.journal.of(Failure) == journal.of(Failure)
+    assert resumed.epoch.journal.of(LoggedFailure) == journal.of(LoggedFailure)
     if durable.name != "postgresql":  # there, numbers increase with time
         assert resumed.epoch.journal.next_id("request") == "request-7"
     explanation = resumed.epoch.journal.explanation("t-6")

@@ -11,7 +11,7 @@ import pytest
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.move_clock import advance_clock, change_clock
-from payment_sandbox.projects.journal import Failure
+from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.sqlite import WAL_BYTES, StateFile
@@ -76,7 +76,7 @@ def test_a_disk_that_fills_during_an_advance_stops_it_at_a_true_time(tmp_path: P
         assert ("nothing has changed" in str(stopped)) == (not written)
         assert (project.now() - start).total_seconds() == written * 3600
         assert statuses(project) == ["expired"] * written + ["new"] * (HOURS - written)
-        assert project.epoch.journal.of(Failure) == []
+        assert project.epoch.journal.of(LoggedFailure) == []
         assert len(advance_clock(project, {"by": "PT10H"}).events) == HOURS - written
         assert statuses(project) == ["expired"] * HOURS
 

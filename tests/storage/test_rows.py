@@ -11,11 +11,11 @@ from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendCha
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.storage.codec import decode
 from payment_sandbox.storage.rows import AGENDA, rows_of
-from payment_sandbox.storage.snapshot import Snapshot
+from payment_sandbox.storage.snapshot import StoredSnapshot
 from payment_sandbox_company.replicas import encode_job, read_job
 from tests.storage.conftest import GOLDEN
 
-SNAPSHOT: Snapshot = decode(Snapshot, GOLDEN, "golden")
+SNAPSHOT: StoredSnapshot = decode(StoredSnapshot, GOLDEN, "golden")
 
 
 def test_what_a_change_finishes_itself_is_not_written() -> None:

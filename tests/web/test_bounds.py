@@ -11,8 +11,8 @@ from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookAttempt, Web
 from payment_sandbox.projects.events import TOO_LONG_REMARK
 from payment_sandbox.projects.journal import (
     AgendaEvent,
-    Failure,
-    JournalEntry,
+    LoggedFailure,
+    LoggedRequest,
     PerformedAction,
     ReachedStatus,
     RecordedDecision,
@@ -34,7 +34,7 @@ Fill = Callable[[Project, int], int]
 
 def fill_journal(project: Project, count: int) -> int:
     """Add requests to the journal."""
-    entry = JournalEntry("request-1", NOON, "GET", "/", "", 200, b"", b"")
+    entry = LoggedRequest("request-1", NOON, "GET", "/", "", 200, b"", b"")
     for _ in range(count):
         project.epoch.journal.add([entry])
     assert project.epoch.journal.dropped_count == EXCESS
@@ -56,7 +56,7 @@ ENTRIES = {
     ),
     "Status changes": ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None),
     "Past scheduled events": AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON),
-    "Failed scheduled events": Failure("failure-1", "order", "expiry", "label", "error", NOON, NOON),
+    "Failed scheduled events": LoggedFailure("failure-1", "order", "expiry", "label", "error", NOON, NOON),
 }
 
 

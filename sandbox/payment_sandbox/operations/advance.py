@@ -16,7 +16,7 @@ from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, FailedCommand, ProcessedEvent
 from payment_sandbox.projects.jobs import JOB_KIND, Job
-from payment_sandbox.projects.journal import Failure
+from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 
@@ -50,7 +50,7 @@ def _record_failure(project: Project, epoch: Epoch, job: Job, problem: str | Non
         if problem is not None:
             real_at = project.services.real.wall_now()
             number = epoch.journal.next_id("failure")
-            epoch.journal.add([Failure(number, "", JOB_KIND, job.label, problem, job.at, real_at)])
+            epoch.journal.add([LoggedFailure(number, "", JOB_KIND, job.label, problem, job.at, real_at)])
 
 
 ADVANCE_RUNNING: Final = (
@@ -363,7 +363,7 @@ def _record_failed_command(project: Project, epoch: Epoch, due: DueItem[Command]
     """Take a failed event off the agenda and log the failure; the event is not retried."""
     problem = project.masking.mask_text(f"{type(error).__name__}: {error}")
     log.error("%s failed and will not be retried", due.item.label, exc_info=error)
-    failure = Failure(
+    failure = LoggedFailure(
         epoch.journal.next_id("failure"),
         due.item.order_id,
         due.item.kind,

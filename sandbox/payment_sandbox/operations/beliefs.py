@@ -11,7 +11,7 @@ from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import RETRY_AFTER, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, ReachedStatus, number_of
+from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus, number_of
 from payment_sandbox.projects.slots import Slot
 
 NOT_CHANGED: Final = 304
@@ -51,7 +51,7 @@ class StatusReads(NamedTuple):
     by_request: Mapping[str, str | None] = {}
     by_order: Mapping[str, str] = {}
 
-    def renewed(self, entries: Sequence[JournalEntry]) -> "StatusReads":
+    def renewed(self, entries: Sequence[LoggedRequest]) -> "StatusReads":
         """Return the statuses of a newer journal; only new responses are parsed."""
         evidence = [entry for entry in entries if entry.order_id and entry.is_evidence]
         known = self.by_request
@@ -74,13 +74,13 @@ class NewestStatusReads:
 STATUS_READS: Final = Slot(NewestStatusReads)
 
 
-def _mark(entries: Sequence[JournalEntry]) -> tuple[str, str, int]:
+def _mark(entries: Sequence[LoggedRequest]) -> tuple[str, str, int]:
     return (entries[0].id, entries[-1].id, len(entries)) if entries else ("", "", 0)
 
 
 def shop_statuses(epoch: Epoch) -> Mapping[str, str]:
     """Return the last status that the shop has read, by order."""
-    newest, entries = epoch.slots.of(STATUS_READS), epoch.journal.of(JournalEntry)
+    newest, entries = epoch.slots.of(STATUS_READS), epoch.journal.of(LoggedRequest)
     if newest.reads.journal != _mark(entries):
         newest.reads = newest.reads.renewed(entries)
     return newest.reads.by_order
@@ -140,7 +140,7 @@ def _last_outcome(delivery: Delivery) -> str:
     return reply.fault or (f"answered {reply.status}" if reply.status is not None else "no answer")
 
 
-def status_in(entry: JournalEntry) -> str | None:
+def status_in(entry: LoggedRequest) -> str | None:
     """Return the status of an order, or of its newest attempt, in a response."""
     status = parse_object(entry.response).get("status")
     return status if isinstance(status, str) else None
@@ -184,7 +184,7 @@ def _changes_read_by_shop(epoch: Epoch, order_id: str) -> Iterator[_Change]:
             yield _Change(end_of(entry), number_of(entry), entry.at, True, status)
 
 
-def status_read(entry: JournalEntry) -> str | None:
+def status_read(entry: LoggedRequest) -> str | None:
     """Return the order's status in the response to a call on the order itself, if the shop received it."""
     if entry.fault is not None and entry.fault.changes_response:
         return None
@@ -193,8 +193,8 @@ def status_read(entry: JournalEntry) -> str | None:
     return status_in(entry) if is_order and is_answered else None
 
 
-def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
-    return [entry for entry in epoch.journal.of(JournalEntry, (order_id,)) if entry.is_evidence]
+def _calls(epoch: Epoch, order_id: str) -> list[LoggedRequest]:
+    return [entry for entry in epoch.journal.of(LoggedRequest, (order_id,)) if entry.is_evidence]
 
 
 def format_moment_of_day(moment: datetime, now: datetime) -> str:

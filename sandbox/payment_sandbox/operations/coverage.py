@@ -17,7 +17,7 @@ from payment_sandbox.orders.refusals import refusal_classes
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, JournalEntry, PerformedAction
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, LoggedRequest, PerformedAction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation_catalogue import webhook_coverage_checks
 
@@ -168,7 +168,7 @@ def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidenc
 def _unseen_orders(project: Project) -> set[str]:
     """Return the orders that neither a call nor an answered webhook has shown to the shop."""
     journal, store = project.epoch.journal, project.epoch.store
-    requests = journal.of(JournalEntry)
+    requests = journal.of(LoggedRequest)
     if journal.dropped_count:
         return set()
     seen = {entry.order_id for entry in requests if entry.caller == SHOP}
@@ -199,12 +199,12 @@ def _webhook_cells(project: Project, evidence: _Evidence) -> RatedCells:
 
 
 def _refusal_cells(project: Project, evidence: _Evidence) -> RatedCells:
-    for entry in project.epoch.journal.of(JournalEntry):
+    for entry in project.epoch.journal.of(LoggedRequest):
         if entry.rule is not None:
             yield CellKey(REFUSAL, entry.rule, ""), _rate_call(entry, evidence), entry.id
 
 
-def _rate_call(entry: JournalEntry, evidence: _Evidence) -> str:
+def _rate_call(entry: LoggedRequest, evidence: _Evidence) -> str:
     if entry.id in evidence.wrong:
         return WRONG
     return RIGHT if entry.caller == SHOP else BY_HAND

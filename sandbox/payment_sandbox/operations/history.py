@@ -24,8 +24,8 @@ from payment_sandbox.projects.journal import (
     SHOP_REQUEST,
     VISIT,
     AgendaEvent,
-    Failure,
-    JournalEntry,
+    LoggedFailure,
+    LoggedRequest,
     PerformedAction,
     ReachedStatus,
     number_in,
@@ -148,7 +148,7 @@ class Source(NamedTuple):
     order_id: str | None
 
 
-Record = PerformedAction | ReachedStatus | AgendaEvent | Failure
+Record = PerformedAction | ReachedStatus | AgendaEvent | LoggedFailure
 
 Ids = frozenset[str | None]
 """Identifiers of orders."""
@@ -181,7 +181,7 @@ def _related_ids(epoch: Epoch, order_id: str) -> Ids:
 
 def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
-    for entry in journal.of(JournalEntry, order_ids):
+    for entry in journal.of(LoggedRequest, order_ids):
         yield from _exchange_entries(entry)
     statuses = journal.of(ReachedStatus, order_ids)
     outcomes = _outcomes(statuses)
@@ -189,7 +189,7 @@ def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]
         yield from _action_entries(action, store.order(action.order_id or ""), outcomes.get(action.id))
     yield from _status_entries(statuses)
     yield from map(_agenda_entry, journal.of(AgendaEvent, order_ids))
-    failures = (each for each in journal.of(Failure) if order_ids is None or each.order_id in order_ids)
+    failures = (each for each in journal.of(LoggedFailure) if order_ids is None or each.order_id in order_ids)
     yield from map(_failure_entry, failures)
     causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
     for delivery in _deliveries(epoch, order_ids):
@@ -222,7 +222,7 @@ def _entry(
     )
 
 
-def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:
+def _exchange_entries(entry: LoggedRequest) -> Iterator[TimelineEntry]:
     source = Source(entry.id, entry.at, entry.real_at or entry.at, entry.order_id)
     yield _entry(source, "request", f"{entry.method} {short_path(entry.path)}{resent_note(entry)}", SHOP)
     response = source._replace(id=f"{entry.id}/response", real_at=entry.answered_at or source.real_at)
@@ -239,7 +239,7 @@ def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:
     )
 
 
-def resent_note(entry: JournalEntry) -> str:
+def resent_note(entry: LoggedRequest) -> str:
     """Return the note on a request that the HTTP client may have sent again; empty for other requests."""
     return RESENT_NOTE if entry.resent_of is not None else ""
 
@@ -297,7 +297,7 @@ def _agenda_entry(event: AgendaEvent) -> TimelineEntry:
     return _entry(event, "agenda-event", event.kind.replace("-", " "))
 
 
-def _failure_entry(failure: Failure) -> TimelineEntry:
+def _failure_entry(failure: LoggedFailure) -> TimelineEntry:
     words = f"{failure.kind.replace('-', ' ')} failed"
     return _entry(failure, "failure", words)._replace(failed=True, detail=failure.error)
 

@@ -20,7 +20,7 @@ from payment_sandbox.projects.journal import (
     MERCHANT_ACTOR,
     VIA_CONTROL,
     VIA_SCENARIO,
-    JournalEntry,
+    LoggedRequest,
     PerformedAction,
 )
 from payment_sandbox.scenarios.sentences import fault_in_words
@@ -59,7 +59,9 @@ def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -
 
 def _with_calls_in_words(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Describe the shop's calls in words: the request, and the status in the response or the refusal."""
-    entries = epoch.journal.of(JournalEntry, {timeline_entry.order_id for timeline_entry in timeline_entries})
+    entries = epoch.journal.of(
+        LoggedRequest, {timeline_entry.order_id for timeline_entry in timeline_entries}
+    )
     words = {entry.id: describe_call(entry) for entry in entries}
     words |= {f"{entry.id}/response": _describe_response(entry) for entry in entries}
     return [
@@ -70,7 +72,7 @@ def _with_calls_in_words(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]
     ]
 
 
-def describe_call(entry: JournalEntry) -> str:
+def describe_call(entry: LoggedRequest) -> str:
     """Describe a known call in words; empty for other calls."""
     _, collection, *segments = [*entry.path.strip("/").split("/"), ""]
     if collection == QR_CODES and entry.method == "POST":
@@ -85,7 +87,7 @@ def describe_call(entry: JournalEntry) -> str:
     return f"{_with_amount(verb, entry)}{resent_note(entry)}" if verb else ""
 
 
-def _with_amount(verb: str, entry: JournalEntry) -> str:
+def _with_amount(verb: str, entry: LoggedRequest) -> str:
     amount = whole_number(parse_object(entry.request).get("amount"))
     if amount is None or abs(amount) > AMOUNT_CENTS_MAX:
         return verb
@@ -152,7 +154,7 @@ def _note_missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
     return answer.as_note(f"{answer.id}/missing", MISSING_KIND, label)._replace(failed=True)
 
 
-def _describe_response(entry: JournalEntry) -> str:
+def _describe_response(entry: LoggedRequest) -> str:
     status = str(entry.status) if entry.status is not None else "no response"
     if entry.fault is not None and entry.fault.sends_nothing:
         return f"{status} · lost (fault)" if entry.status is not None else f"{status} (fault)"
@@ -165,12 +167,12 @@ def _describe_response(entry: JournalEntry) -> str:
     return f"{status} · {order_status}" if order_status else status
 
 
-def refusal_message(entry: JournalEntry) -> str:
+def refusal_message(entry: LoggedRequest) -> str:
     """Return a refusal's message with amounts in euros; empty if the call was not refused."""
     return convert_cents((entry.error() or "").partition(": ")[2])
 
 
-def short_reason(entry: JournalEntry) -> str:
+def short_reason(entry: LoggedRequest) -> str:
     """Return the reason for a refusal in short form: without details in brackets, and with short ids."""
     message = UUID.sub(r"\1…", refusal_message(entry)).partition(" (")[0] or entry.rule or ""
     return message if len(message) <= REFUSAL_LENGTH_MAX else f"{message[:REFUSAL_LENGTH_MAX]}…"

@@ -51,7 +51,7 @@ class Start(NamedTuple):
         raise Invalid([Violation("clock", expected, [RUNNING, FROZEN, "frozen@<time>"])])
 
 
-class Clock(NamedTuple):
+class ProjectClock(NamedTuple):
     """The time while no advance is running: frozen at the anchor, or running from it."""
 
     real: RealTime
@@ -61,7 +61,7 @@ class Clock(NamedTuple):
     rate: float = 1.0
 
     @classmethod
-    def start(cls, real: RealTime, at: datetime, mode: str) -> "Clock":
+    def start(cls, real: RealTime, at: datetime, mode: str) -> "ProjectClock":
         """Start a clock at the time ``at``."""
         return cls(real, at, real.monotonic_seconds(), mode == RUNNING)
 
@@ -80,9 +80,9 @@ class Clock(NamedTuple):
         except OverflowError:
             return LAST_MOMENT
 
-    def set(self, at: datetime, *, running: bool | None = None, rate: float | None = None) -> "Clock":
+    def set(self, at: datetime, *, running: bool | None = None, rate: float | None = None) -> "ProjectClock":
         """Return a clock that continues from ``at``, with a new mode or rate if given."""
-        return Clock(
+        return ProjectClock(
             self.real,
             at,
             self.real.monotonic_seconds(),
@@ -90,7 +90,7 @@ class Clock(NamedTuple):
             self.rate if rate is None else rate,
         )
 
-    def advanced_by(self, real_seconds: float) -> "Clock":
+    def advanced_by(self, real_seconds: float) -> "ProjectClock":
         """Return a clock advanced by this much real time."""
         return self._replace(anchor_seconds=self.anchor_seconds - real_seconds)
 

@@ -18,12 +18,12 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.change_counter import ChangeCounter
-from payment_sandbox.projects.clock import Clock
+from payment_sandbox.projects.clock import ProjectClock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.faults import NO_FAULTS, Faults
+from payment_sandbox.projects.faults import NO_FAULTS, ProjectFaults
 from payment_sandbox.projects.jobs import Jobs
-from payment_sandbox.projects.journal import Journal, ReachedStatus
+from payment_sandbox.projects.journal import EpochJournal, ReachedStatus
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
@@ -46,18 +46,18 @@ class State(NamedTuple):
     base_settings: Settings
     settings: Settings  # including those of the active scenario
     scenario: Scenario
-    scenario_faults: Faults
-    faults: Faults  # in addition to the scenario's faults
-    clock: Clock
+    scenario_faults: ProjectFaults
+    faults: ProjectFaults  # in addition to the scenario's faults
+    clock: ProjectClock
     rule_uses: Mapping[int, int] = {}
     swapped: tuple[str, ...] = ()  # deliveries deferred until another webhook is sent
     unmatched: tuple[str, ...] = ()  # sentences about removed rules that never matched
 
     @classmethod
-    def initial(cls, settings: Settings, clock: Clock) -> "State":
+    def initial(cls, settings: Settings, clock: ProjectClock) -> "State":
         """Return the initial state of an epoch."""
         scenario = default_scenario()
-        return cls(settings, settings, scenario, Faults.of(scenario), NO_FAULTS, clock)
+        return cls(settings, settings, scenario, ProjectFaults.of(scenario), NO_FAULTS, clock)
 
     def with_scenario(self, scenario: Scenario) -> "State":
         """Return the state with another scenario, whose settings apply while it is active (SCN-07).
@@ -66,7 +66,7 @@ class State(NamedTuple):
             Invalid: the scenario has an unknown setting.
         """
         settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
-        faults = Faults.of(scenario)
+        faults = ProjectFaults.of(scenario)
         return self._replace(settings=settings, scenario=scenario, scenario_faults=faults, rule_uses={})
 
     def with_settings(self, data: Any) -> "State":
@@ -133,7 +133,7 @@ class Epoch:
         self.timeline: Timeline[Command] = Timeline(state.clock.anchor)
         self.ids = Ids(state.base_settings.seed, series=number)
         self.outbox = Outbox()
-        self.journal = Journal(events, is_stored=store.is_durable)
+        self.journal = EpochJournal(events, is_stored=store.is_durable)
         store.share(self.journal)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number
         self.finished_entries: list[int] = []  # sequence numbers to delete from the store

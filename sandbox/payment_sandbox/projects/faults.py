@@ -24,7 +24,7 @@ class Use(NamedTuple):
     recent: tuple[datetime, ...] = ()
 
 
-class Faults(NamedTuple):
+class ProjectFaults(NamedTuple):
     """Faults for requests and webhooks, with their uses: of each fault, then of each webhook rule."""
 
     faults: Sequence[FaultRule]
@@ -33,7 +33,7 @@ class Faults(NamedTuple):
     uses: tuple[Use, ...]
 
     @classmethod
-    def parse(cls, data: Any) -> "Faults":
+    def parse(cls, data: Any) -> "ProjectFaults":
         """Read a faults document.
 
         Raises:
@@ -44,18 +44,18 @@ class Faults(NamedTuple):
         return cls.without_uses(fault_rules(checked), webhook_rules(checked), document)
 
     @classmethod
-    def of(cls, scenario: Scenario) -> "Faults":
+    def of(cls, scenario: Scenario) -> "ProjectFaults":
         """Return the faults of a scenario."""
         return cls.without_uses(scenario.faults, scenario.webhooks, {})
 
     @classmethod
     def without_uses(
         cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
-    ) -> "Faults":
+    ) -> "ProjectFaults":
         """Create faults that have not been used yet."""
         return cls(faults, webhooks, document, (Use(),) * (len(faults) + len(webhooks)))
 
-    def carry_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
+    def carry_over(self, before: "ProjectFaults", fresh: Sequence[Any] = ()) -> "ProjectFaults":
         """Carry over the uses of existing rules from ``before``; the rules in ``fresh`` start at zero."""
         uses, start = [], 0
         for kind in KINDS:
@@ -66,20 +66,20 @@ class Faults(NamedTuple):
             start += len(old)
         return self._replace(uses=tuple(uses))
 
-    def with_rules(self, kind: str, rules: Sequence[Any], fresh: Sequence[Any] = ()) -> "Faults":
+    def with_rules(self, kind: str, rules: Sequence[Any], fresh: Sequence[Any] = ()) -> "ProjectFaults":
         """Replace the rules of ``faults`` or ``webhooks``; the rules in ``fresh`` start at zero.
 
         Raises:
             Invalid: lists all violations.
         """
-        return Faults.parse({**self.document, kind: list(rules)}).carry_over(self, fresh)
+        return ProjectFaults.parse({**self.document, kind: list(rules)}).carry_over(self, fresh)
 
-    def with_uses(self, uses: Sequence[Use]) -> "Faults":
+    def with_uses(self, uses: Sequence[Use]) -> "ProjectFaults":
         """Set the uses of these faults; surplus uses are dropped."""
         known = tuple(uses[: len(self.uses)])
         return self._replace(uses=known + self.uses[len(known) :])
 
-    def match(self, method: str, path: str, now: datetime) -> tuple[Fault | None, "Faults"]:
+    def match(self, method: str, path: str, now: datetime) -> tuple[Fault | None, "ProjectFaults"]:
         """Return the fault for this request, if any, and the faults updated to count the request."""
         matched: Fault | None = None
         uses = list(self.uses)
@@ -103,7 +103,7 @@ class Faults(NamedTuple):
                 return rule.effect
         return None
 
-    def count_webhook(self, delivery: Delivery) -> "Faults | None":
+    def count_webhook(self, delivery: Delivery) -> "ProjectFaults | None":
         """Count the rule that decided the next attempt of a delivery; None if no rule did."""
         for index, rule in enumerate(self.webhooks, len(self.faults)):
             if rule.holds(delivery):
@@ -135,7 +135,7 @@ class Faults(NamedTuple):
         """The ids of the orders in webhook rules."""
         return frozenset(rule.order_id for rule in self.webhooks if rule.order_id is not None)
 
-    def without_orders(self, orders: AbstractSet[str]) -> "Faults":
+    def without_orders(self, orders: AbstractSet[str]) -> "ProjectFaults":
         """Remove the rules for these orders."""
         if self.order_ids.isdisjoint(orders):
             return self
@@ -164,7 +164,7 @@ class Faults(NamedTuple):
             raise Invalid(unknown)
 
 
-NO_FAULTS: Final = Faults.parse({})
+NO_FAULTS: Final = ProjectFaults.parse({})
 
 
 def _count_against_limit(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:

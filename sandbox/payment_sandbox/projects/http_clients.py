@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Final, NamedTuple
 
-from payment_sandbox.projects.journal import Journal, JournalEntry
+from payment_sandbox.projects.journal import EpochJournal, LoggedRequest
 
 NEWEST_MAX: Final = 100
 """The number of newest requests among which the lost one is looked for."""
@@ -83,13 +83,13 @@ HTTP_CLIENTS: Final = (
 """The measured clients; in a test run, ``tests/compat/clients`` measures those on the machine again."""
 
 
-def client_of(entry: JournalEntry) -> HttpClient | None:
+def client_of(entry: LoggedRequest) -> HttpClient | None:
     """Return the client that may have sent a request, if it sends such requests again."""
     headers = _comparable_headers(entry)
     return next((each for each in HTTP_CLIENTS if each.repeats(entry.method, headers)), None)
 
 
-def find_resent(journal: Journal, entry: JournalEntry) -> str | None:
+def find_resent(journal: EpochJournal, entry: LoggedRequest) -> str | None:
     """Find the lost request that a client may have sent again as ``entry``, and return its id.
 
     The requests are equal, and so close in real time that only a client repeats them.
@@ -105,13 +105,13 @@ def find_resent(journal: Journal, entry: JournalEntry) -> str | None:
     return None
 
 
-def _lost_before(journal: Journal, entry: JournalEntry) -> Iterator[JournalEntry]:
-    for earlier in islice(reversed(journal.of(JournalEntry)), NEWEST_MAX):
+def _lost_before(journal: EpochJournal, entry: LoggedRequest) -> Iterator[LoggedRequest]:
+    for earlier in islice(reversed(journal.of(LoggedRequest)), NEWEST_MAX):
         if earlier.fault is not None and earlier.fault.sends_nothing:
             yield earlier
 
 
-def _is_same(one: JournalEntry, other: JournalEntry) -> bool:
+def _is_same(one: LoggedRequest, other: LoggedRequest) -> bool:
     return (one.method, one.path, one.query, one.request) == (
         other.method,
         other.path,
@@ -120,5 +120,5 @@ def _is_same(one: JournalEntry, other: JournalEntry) -> bool:
     ) and _comparable_headers(one) == _comparable_headers(other)
 
 
-def _comparable_headers(entry: JournalEntry) -> frozenset[tuple[str, str]]:
+def _comparable_headers(entry: LoggedRequest) -> frozenset[tuple[str, str]]:
     return frozenset((name.lower(), value) for name, value in entry.with_text_headers().request_headers)

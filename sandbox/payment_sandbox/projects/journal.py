@@ -110,7 +110,7 @@ def _truncate_headers(
     return tuple(headers)
 
 
-class JournalEntry(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One request and its response; bodies are unchanged, except that secrets are masked."""
 
     id: str
@@ -141,14 +141,14 @@ class JournalEntry(NamedTuple):
         """Whether the call shows what the shop does or knows, unlike a call by a test."""
         return self.caller == SHOP
 
-    def with_text_headers(self) -> "JournalEntry":
+    def with_text_headers(self) -> "LoggedRequest":
         """Return the entry with headers as text."""
         return self._replace(
             request_headers=_decode_headers(self.request_headers),
             response_headers=_decode_headers(self.response_headers),
         )
 
-    def mask(self, masking: Masking) -> "JournalEntry":
+    def mask(self, masking: Masking) -> "LoggedRequest":
         """Mask secrets, and truncate long values afterwards, because part of a secret is not recognized.
 
         All texts are examined as one first, because most have no secret.
@@ -245,7 +245,7 @@ class AgendaEvent(NamedTuple):
     real_at: datetime
 
 
-class Failure(NamedTuple):
+class LoggedFailure(NamedTuple):
     """A due command that failed."""
 
     id: str
@@ -327,28 +327,28 @@ SPELLED_NUMBER: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # records kept in memory if the store does not save them
 
 Record = (
-    JournalEntry
+    LoggedRequest
     | PerformedAction
     | ReachedStatus
     | AgendaEvent
-    | Failure
+    | LoggedFailure
     | RecordedDecision
     | ConfigurationChange
 )
 RECORDS: Final[Mapping[str, type[Record]]] = {
-    "request": JournalEntry,
+    "request": LoggedRequest,
     "action": PerformedAction,
     "status": ReachedStatus,
     "event": AgendaEvent,
-    "failure": Failure,
+    "failure": LoggedFailure,
     "decision": RecordedDecision,
     "choice": ConfigurationChange,
 }
 """The kinds of records, by the prefix of their ids."""
 EVENT_KINDS: Final[Mapping[type[Record], str]] = {
-    JournalEntry: "request",
+    LoggedRequest: "request",
     PerformedAction: "action",
-    Failure: "failed",
+    LoggedFailure: "failed",
     RecordedDecision: "decision",
 }
 """The kinds of the records' events; watchers see no other records, but the changes of an order's status."""
@@ -367,7 +367,7 @@ def number_in(record_id: str) -> int:
     return int(text.translate(TO_DIGITS), 16) if SPELLED_NUMBER.fullmatch(text) else 0
 
 
-EntryFilter = Callable[[JournalEntry], bool]
+EntryFilter = Callable[[LoggedRequest], bool]
 """A filter for entries."""
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -410,7 +410,7 @@ class Records:
             for record in records:
                 same_kind = self._by_kind[type(record)]
                 is_full = len(same_kind) == same_kind.maxlen
-                if isinstance(record, JournalEntry):
+                if isinstance(record, LoggedRequest):
                     self.dropped_count += is_full
                 elif isinstance(record, RecordedDecision):
                     if is_full:
@@ -433,7 +433,7 @@ class _RecordsByOrder(NamedTuple):
         return cls(ends, places)
 
 
-class Journal:
+class EpochJournal:
     """The newest records of each kind, masked, and the number of dropped requests."""
 
     def __init__(self, events: Events, *, is_stored: bool = False) -> None:
@@ -442,7 +442,7 @@ class Journal:
         self._masking = events.masking
         self._numbers: Iterator[int] = count(1)
         self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records from other servers
-        self._on_added: Callable[[Journal], None] | None = None  # sends new records to other servers
+        self._on_added: Callable[[EpochJournal], None] | None = None  # sends new records to other servers
         self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
@@ -455,7 +455,7 @@ class Journal:
         self,
         numbers: Iterator[int],
         read_newer: Callable[[], Iterable[Record]],
-        on_added: Callable[["Journal"], None],
+        on_added: Callable[["EpochJournal"], None],
     ) -> None:
         """Share the journal: draw numbers unique among servers, and exchange records with other servers."""
         self._numbers, self._read_newer, self._on_added = numbers, read_newer, on_added
@@ -542,7 +542,7 @@ class Journal:
         """Mask the texts of a record that come from outside; identifiers and failures have none."""
         masking = self._masking
         match record:
-            case JournalEntry():
+            case LoggedRequest():
                 return record.mask(masking)
             case PerformedAction():
                 return record._replace(how=masking.mask_record(record.how))
@@ -558,9 +558,9 @@ class Journal:
         orders: Iterable[str | None] | None = None,
         *,
         newest_first: bool = False,
-    ) -> Iterator[JournalEntry]:
+    ) -> Iterator[LoggedRequest]:
         """Return the selected entries (default: all)."""
-        entries = self.of(JournalEntry, orders)
+        entries = self.of(LoggedRequest, orders)
         return filter(entry_filter, reversed(entries) if newest_first else entries)
 
     def actions(self, orders: frozenset[str | None] | None = None) -> list[PerformedAction]:
@@ -593,6 +593,6 @@ class Journal:
         self._is_stored = False
         self._unstored.clear()
 
-    def find(self, entry_id: str) -> JournalEntry | None:
+    def find(self, entry_id: str) -> LoggedRequest | None:
         """Find a request by its id."""
         return next(self.entries(lambda entry: entry.id == entry_id, newest_first=True), None)

@@ -10,11 +10,11 @@ from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.caller import caller
-from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.clock import ProjectClock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events, UnstoredEntry, shorten
-from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import STATE, ranked_lock
@@ -118,7 +118,7 @@ class Project:
     def create_epoch(self, number: int, settings: Settings) -> Epoch:
         """Create an epoch in its initial state, without making it current."""
         start, real = self.identity.start, self.services.real
-        clock = Clock.start(real, start.at or real.wall_now(), start.mode)
+        clock = ProjectClock.start(real, start.at or real.wall_now(), start.mode)
         store = self._create_store(self)
         store.account = self.account
         epoch = Epoch(number, State.initial(settings, clock), store, self.events)
@@ -358,10 +358,10 @@ class Project:
 
     def put_faults(self, data: Any) -> None:
         """Set faults in addition to the scenario's; an invalid document changes nothing."""
-        faults = Faults.parse(data)
+        faults = ProjectFaults.parse(data)
         self.change_faults(lambda before: faults)
 
-    def change_faults(self, change: Callable[[Faults], Faults]) -> None:
+    def change_faults(self, change: Callable[[ProjectFaults], ProjectFaults]) -> None:
         """Read and replace the faults atomically."""
         with self.edit() as edit:
             faults = change(edit.state.faults)
@@ -473,7 +473,7 @@ class ProjectEntry(NamedTuple):
     project_id: str
     merchant_id: str
     settings: Settings
-    clock: Clock
+    clock: ProjectClock
     scenario: str
     orders_created: int = 0
     problem: str | None = None

@@ -15,7 +15,7 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.faults import Use
-from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.journal import EpochJournal
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.quotas import Account
 
@@ -192,7 +192,7 @@ class Store(ABC):
         """Read the newest events of all servers, for a new watcher."""
         return
 
-    def share(self, journal: Journal) -> None:
+    def share(self, journal: EpochJournal) -> None:
         """Share a new journal with other servers."""
         return
 

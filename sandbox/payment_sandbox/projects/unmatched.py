@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.faults import ProjectFaults
+from payment_sandbox.projects.journal import LoggedRequest
 from payment_sandbox.scenarios.model import FaultRule, ScenarioRule, Subject, WebhookRule
 from payment_sandbox.scenarios.sentences import UNCONDITIONAL_PHRASES, when_in_words
 
@@ -25,7 +25,9 @@ def unmatched_rules(epoch: Epoch) -> list[str]:
     return [*state.unmatched, *faults_unmatched(epoch, state.faults), *scenario_unmatched(epoch)]
 
 
-def faults_unmatched(epoch: Epoch, faults: Faults, but: Faults | None = None, of: str = "") -> Iterator[str]:
+def faults_unmatched(
+    epoch: Epoch, faults: ProjectFaults, but: ProjectFaults | None = None, of: str = ""
+) -> Iterator[str]:
     """Yield a sentence for each fault and webhook rule that never matched, except those also in ``but``."""
     remaining = but.document if but is not None else {}
     documents = [*faults.document.get("faults", []), *faults.document.get("webhooks", [])]
@@ -69,7 +71,7 @@ def _name(kind: str, document: Mapping[str, Any]) -> str:
 
 
 def _nearest_request(epoch: Epoch, rule: FaultRule) -> str:
-    entries = epoch.journal.of(JournalEntry)[-SEARCHED_MAX:]
+    entries = epoch.journal.of(LoggedRequest)[-SEARCHED_MAX:]
     known = dict.fromkeys((entry.method, entry.path) for entry in reversed(entries))
     if not known:
         return "; there were no requests"

@@ -16,7 +16,7 @@ from flask import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
 from payment_sandbox.serving.placing import Placement, Places, Pool, place
-from payment_sandbox.serving.replies import Reply, error
+from payment_sandbox.serving.replies import HttpReply, error
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
@@ -82,7 +82,7 @@ class Gateway:
         """Answer a request; aiohttp cancels this when the client disconnects."""
         started_seconds = self._loop.time()
         is_last = self._is_draining is not None and self._is_draining()
-        reply = Reply(http, self._limits.send_seconds, closes_connection=is_last)
+        reply = HttpReply(http, self._limits.send_seconds, closes_connection=is_last)
         try:
             if http.version not in (HttpVersion10, HttpVersion11):
                 return reply.reset()
@@ -107,7 +107,7 @@ class Gateway:
             self._count(reply.status, self._loop.time() - started_seconds)
 
     async def _answer_snapshot(
-        self, http: web_request.BaseRequest, reply: Reply, call: Call, body: BytesIO
+        self, http: web_request.BaseRequest, reply: HttpReply, call: Call, body: BytesIO
     ) -> web_response.StreamResponse:
         """Answer a request with a large body, if its sender may send one, and there is memory for it."""
         checking = await self._slow.start(call.group, lambda: self._application.admit(call))
@@ -146,7 +146,7 @@ class Gateway:
         return length
 
     async def _answer(
-        self, http: web_request.BaseRequest, reply: Reply, call: Call, length: int
+        self, http: web_request.BaseRequest, reply: HttpReply, call: Call, length: int
     ) -> web_response.StreamResponse:
         """Answer a request whose body has arrived; ``length`` is that of the whole body."""
         if length:
@@ -183,7 +183,7 @@ class Gateway:
             raise
 
     async def _watch(
-        self, call: Call, response: Response, reply: Reply, connection: Connection
+        self, call: Call, response: Response, reply: HttpReply, connection: Connection
     ) -> web_response.StreamResponse:
         """Send an event stream."""
         assert call.stream is not None, "the response is an event stream"

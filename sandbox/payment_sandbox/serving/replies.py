@@ -20,7 +20,7 @@ CUT_STATUS: Final = 0
 UNAVAILABLE: Final = 503
 
 
-class Reply:
+class HttpReply:
     """The reply to a request, by one of ``send``, ``send_pieces``, ``cut`` and ``reset``."""
 
     __slots__ = ("_closes_connection", "_http", "_send_seconds", "_sent", "status")

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, get_args, get_type_hints
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import FROZEN, RUNNING, Clock, RealTime
+from payment_sandbox.projects.clock import FROZEN, RUNNING, ProjectClock, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import CreateStore, Project, ProjectEntry, Services
@@ -237,7 +237,7 @@ def list_stored(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
         with reading(columns.id):
             return _list_readable(columns, real)
     except DamagedProject as damaged:
-        clock = Clock.start(real, real.wall_now(), FROZEN)
+        clock = ProjectClock.start(real, real.wall_now(), FROZEN)
         scenario = default_scenario().name
         return ProjectEntry(columns.id, "", Settings(), clock, scenario, problem=damaged.reason)
 
@@ -248,7 +248,7 @@ def _list_readable(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
     counters: StoredCounters = decode(StoredCounters, json.loads(columns.counters), "counters")
     base = read_stored_settings(chosen.settings, "settings")
     settings = read_settings(dict(chosen.scenario.get("settings", {})), base, "scenario.settings")
-    clock = Clock.start(real, counters.anchor or counters.now, counters.clock_mode)
+    clock = ProjectClock.start(real, counters.anchor or counters.now, counters.clock_mode)
     clock = clock._replace(rate=counters.clock_rate)
     if counters.real_at is not None:
         clock = clock.advanced_by(max((real.wall_now() - counters.real_at).total_seconds(), 0.0))

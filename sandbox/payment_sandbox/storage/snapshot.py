@@ -30,10 +30,10 @@ from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANS
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DURATION_MS_MAX, UnsentWebhook
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX
-from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
+from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, ProjectClock
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.journal import Journal, ReachedStatus, RecordedDecision
+from payment_sandbox.projects.faults import ProjectFaults
+from payment_sandbox.projects.journal import EpochJournal, ReachedStatus, RecordedDecision
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import (
     FEATURES,
@@ -73,14 +73,14 @@ class FormattedDocument:
 
 
 @dataclass(frozen=True)
-class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
+class StoredSnapshot(StoredRecords, Counters, Configuration, FormattedDocument):
     """The whole state of a project, except its ids and its key."""
 
     decisions: tuple[TransactionDecision, ...] = ()
     unsent: tuple[UnsentWebhook, ...] = ()
 
 
-def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
+def refuse_inconsistent(snapshot: StoredSnapshot, rules: int) -> None:
     """Refuse an inconsistent snapshot; ``rules`` is the number of rules in its scenario.
 
     Raises:
@@ -109,14 +109,14 @@ def _prefix_paths(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
     return ((f"{path}.{part}" if part else path, problem) for part, problem in problems)
 
 
-def _clock_problems(snapshot: Snapshot) -> Iterator[Problem]:
+def _clock_problems(snapshot: StoredSnapshot) -> Iterator[Problem]:
     if snapshot.clock_mode not in (RUNNING, FROZEN):
         yield "clock_mode", f"must be {RUNNING} or {FROZEN}"
     if not 0 < snapshot.clock_rate <= RATE_MAX:
         yield "clock_rate", f"must be above 0 and at most {RATE_MAX:g}"
 
 
-def _counter_problems(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
+def _counter_problems(snapshot: StoredSnapshot, rules: int) -> Iterator[Problem]:
     if any(not 0 <= index < rules or used < 0 for index, used in snapshot.rule_uses):
         yield "rule_uses", "is not a rule of the scenario"
     if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
@@ -128,7 +128,7 @@ def _counter_problems(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
         yield "id_counts", "would generate identifiers that already exist"
 
 
-def _id_counts(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+def _id_counts(snapshot: StoredSnapshot) -> Iterator[tuple[str, int]]:
     """Count the identifiers of each kind in the snapshot."""
     attempts = [attempt for order in snapshot.orders for attempt in order.transactions]
     counts = {
@@ -142,7 +142,7 @@ def _id_counts(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
     yield from counts.items()
 
 
-def _identifier_problems(snapshot: Snapshot) -> Iterator[Problem]:
+def _identifier_problems(snapshot: StoredSnapshot) -> Iterator[Problem]:
     lists: dict[str, Sequence[Any]] = {
         "orders": [order.id for order in snapshot.orders],
         "transactions": [attempt.id for order in snapshot.orders for attempt in order.transactions],
@@ -156,7 +156,7 @@ def _identifier_problems(snapshot: Snapshot) -> Iterator[Problem]:
             yield name, "contains an identifier twice"
 
 
-def _agenda_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _agenda_problems(snapshot: StoredSnapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     deliveries = {delivery.id for delivery in snapshot.deliveries}
     seen: set[int] = set()
     for index, entry in enumerate(snapshot.agenda):
@@ -196,7 +196,7 @@ def _action_problems(action: Action) -> Iterator[Problem]:
         yield "amount_cents", "must be at least 1"
 
 
-def _delivery_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _delivery_problems(snapshot: StoredSnapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     for index, delivery in enumerate(snapshot.deliveries):
         if delivery.order_id not in orders:
             yield f"deliveries[{index}].order_id", "is not an order of this snapshot"
@@ -211,14 +211,14 @@ def _delivery_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Itera
             yield f"swapped[{index}]", "is not a webhook of this snapshot"
 
 
-def _decision_problems(snapshot: Snapshot) -> Iterator[Problem]:
+def _decision_problems(snapshot: StoredSnapshot) -> Iterator[Problem]:
     known = {attempt.id for order in snapshot.orders for attempt in order.transactions}
     for index, decision in enumerate(snapshot.decisions):
         if decision["transaction_id"] not in known:
             yield f"decisions[{index}].transaction_id", "is not a transaction of this snapshot"
 
 
-def _unsent_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _unsent_problems(snapshot: StoredSnapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     for index, webhook in enumerate(snapshot.unsent):
         if webhook.order_id not in orders:
             yield f"unsent[{index}].order_id", "is not an order of this snapshot"
@@ -226,7 +226,7 @@ def _unsent_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterato
             yield f"unsent[{index}].status", f"{webhook.status!r} is not a status of an order"
 
 
-def _answer_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _answer_problems(snapshot: StoredSnapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     if len(snapshot.answers) > SAVED_ANSWERS_MAX:
         yield "answers", f"must have at most {SAVED_ANSWERS_MAX} items"
     for index, saved in enumerate(snapshot.answers):
@@ -354,7 +354,7 @@ def _period_problems(path: str, text: str | None) -> Iterator[Problem]:
 class ConsistentSnapshot(NamedTuple):
     """A consistent snapshot, with its state and its records."""
 
-    snapshot: Snapshot
+    snapshot: StoredSnapshot
     state: State
     change: ChangeSet
 
@@ -369,7 +369,7 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
     return capture(project)()
 
 
-def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
+def _encode_parts(journal: EpochJournal, snapshot: StoredSnapshot) -> dict[str, Any]:
     settings = {
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
@@ -381,7 +381,7 @@ def _encode_parts(journal: Journal, snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _requeue_failed(project: Project) -> Snapshot:
+def _requeue_failed(project: Project) -> StoredSnapshot:
     """Return the project's state with failed commands requeued, because they may succeed elsewhere."""
     unsent = map(
         _unsent_webhook, project.epoch.unsent_webhooks()
@@ -395,7 +395,7 @@ def _requeue_failed(project: Project) -> Snapshot:
         counters = epoch.counters(epoch.state, epoch.ids, epoch.timeline.sequence, epoch.now())
         chosen = epoch.state.chosen
     credentials, qr_requests, deliveries = records
-    return Snapshot(
+    return StoredSnapshot(
         format=FORMAT,
         **vars(chosen),
         **vars(counters),
@@ -436,13 +436,13 @@ def _unsent_webhook(reached: ReachedStatus) -> UnsentWebhook:
     return UnsentWebhook(reached.order_id, reached.status, reached.before, reached.at)
 
 
-def _reached_status(journal: Journal, webhook: UnsentWebhook, real_at: datetime) -> ReachedStatus:
+def _reached_status(journal: EpochJournal, webhook: UnsentWebhook, real_at: datetime) -> ReachedStatus:
     order_id, status, before, at = webhook
     status_id = journal.next_id("status")
     return ReachedStatus(status_id, order_id, None, None, status, at, real_at, None, before)
 
 
-def _recorded_decision(journal: Journal, decision: TransactionDecision) -> RecordedDecision:
+def _recorded_decision(journal: EpochJournal, decision: TransactionDecision) -> RecordedDecision:
     explanation: Any = {key: value for key, value in decision.items() if key != "transaction_id"}
     if decision["rule"] is not None:  # older versions wrote "nearest": null for a decided attempt
         explanation.pop("nearest", None)
@@ -494,21 +494,21 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     project.adopt(epoch)
 
 
-def _decode_snapshot(document: Any) -> Snapshot:
-    snapshot: Snapshot = decode(Snapshot, document, "state")
+def _decode_snapshot(document: Any) -> StoredSnapshot:
+    snapshot: StoredSnapshot = decode(StoredSnapshot, document, "state")
     if snapshot.format != FORMAT:
         raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
     return snapshot
 
 
-def chosen_state(chosen: Configuration, settings: Settings, clock: Clock) -> State:
+def chosen_state(chosen: Configuration, settings: Settings, clock: ProjectClock) -> State:
     """Return a state with the stored settings, scenario and faults, before any use of them."""
     document = chosen.scenario
     if isinstance(document.get("description"), str):  # earlier versions had no limit
         document = {**document, "description": document["description"][: Label.LENGTH_MAX]}
     scenario = load_scenario(document, settings.method_names)._replace(is_inline=chosen.is_inline)
     state = State.initial(settings, clock).with_scenario(scenario).note_unmatched(chosen.unmatched)
-    return state._replace(faults=Faults.parse(chosen.faults))
+    return state._replace(faults=ProjectFaults.parse(chosen.faults))
 
 
 def set_counters(epoch: Epoch, state: State, counters: Counters) -> None:
@@ -523,7 +523,7 @@ def set_counters(epoch: Epoch, state: State, counters: Counters) -> None:
     epoch.store.deliveries_dropped = counters.deliveries_dropped
 
 
-def _check_consistency(project: Project, snapshot: Snapshot, settings: Settings) -> ConsistentSnapshot:
+def _check_consistency(project: Project, snapshot: StoredSnapshot, settings: Settings) -> ConsistentSnapshot:
     clock = project.epoch.state.clock.set(
         snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )

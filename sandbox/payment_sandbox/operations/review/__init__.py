@@ -67,7 +67,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, ReachedStatus
+from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.variation_catalogue import LAPSE, UNSHIPPED
 
@@ -159,7 +159,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
 
 
 def _index_orders(
-    epoch: Epoch, requests: Iterable[JournalEntry], deliveries: Iterable[Delivery] = ()
+    epoch: Epoch, requests: Iterable[LoggedRequest], deliveries: Iterable[Delivery] = ()
 ) -> dict[str, Order]:
     """Return the orders named in requests and webhooks, by id."""
     named = {entry.order_id for entry in requests} | {entry.order_id for entry in deliveries}
@@ -168,13 +168,13 @@ def _index_orders(
 
 
 def _collect_basket(
-    epoch: Epoch, order: Order, requests: Iterable[JournalEntry], all_requests: Iterable[JournalEntry]
+    epoch: Epoch, order: Order, requests: Iterable[LoggedRequest], all_requests: Iterable[LoggedRequest]
 ) -> ReviewedHistory:
     """Collect the create calls with the same merchant number or body, and the history of their orders."""
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
 
-    def is_same_basket(entry: JournalEntry) -> bool:
+    def is_same_basket(entry: LoggedRequest) -> bool:
         return entry.request in bodies or (number is not None and number in entry.request)
 
     creations = list(filter(is_creation_request, filter(is_same_basket, all_requests)))
@@ -184,9 +184,9 @@ def _collect_basket(
     return ReviewedHistory([*creations, *cancelled], (), (), orders, reached, epoch.now())
 
 
-def _evidence(epoch: Epoch, orders: Iterable[str] | None = None) -> list[JournalEntry]:
+def _evidence(epoch: Epoch, orders: Iterable[str] | None = None) -> list[LoggedRequest]:
     """Return the calls, all or those about some orders, that show what the shop does or knows."""
-    return [entry for entry in epoch.journal.of(JournalEntry, orders) if entry.is_evidence]
+    return [entry for entry in epoch.journal.of(LoggedRequest, orders) if entry.is_evidence]
 
 
 def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistory) -> list[Finding]:

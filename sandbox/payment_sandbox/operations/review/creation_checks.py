@@ -25,7 +25,7 @@ from payment_sandbox.operations.review.lessons import CALL_VERBS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import LoggedRequest
 
 CREATION_PATH: Final = "/v1/orders"
 UNPAYABLE_STATUSES: Final = ("cancelled", "expired", "error")
@@ -38,19 +38,19 @@ FREE_FIELD: Final = "extra"
 CHECK_FIRST: Final = "After a lost response, first check whether the order exists: its webhooks show it."
 
 
-def is_creation(entry: JournalEntry) -> bool:
+def is_creation(entry: LoggedRequest) -> bool:
     """Whether the shop creates an order by a request, which its HTTP client has not sent again."""
     return entry.resent_of is None and is_creation_request(entry)
 
 
-def is_creation_request(entry: JournalEntry) -> bool:
+def is_creation_request(entry: LoggedRequest) -> bool:
     """Whether a request creates an order."""
     return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION_PATH)
 
 
 def find_duplicate_orders(history: ReviewedHistory) -> Iterator[Finding]:
     """Find baskets with two orders, the first of which was still payable when the second was created."""
-    by_number: dict[str, list[JournalEntry]] = defaultdict(list)
+    by_number: dict[str, list[LoggedRequest]] = defaultdict(list)
     repeated = {finding.shown_by[-1] for finding in find_blind_retries(history)}  # told there
     for entry in history.requests:
         is_counted = is_creation(entry) and entry.id not in repeated
@@ -68,7 +68,7 @@ def find_duplicate_orders(history: ReviewedHistory) -> Iterator[Finding]:
 
 
 def _report_duplicate_orders(
-    history: ReviewedHistory, number: str, entries: Sequence[JournalEntry]
+    history: ReviewedHistory, number: str, entries: Sequence[LoggedRequest]
 ) -> Finding:
     ids = {entry.order_id for entry in entries}
     cancelled = {
@@ -87,12 +87,14 @@ def _report_duplicate_orders(
     )
 
 
-def _surplus_amount(history: ReviewedHistory, entries: Sequence[JournalEntry]) -> int:
+def _surplus_amount(history: ReviewedHistory, entries: Sequence[LoggedRequest]) -> int:
     """Return the amount of all orders of a basket except the first."""
     return sum(history.amount(each.order_id) for each in entries[1:])
 
 
-def _was_payable(history: ReviewedHistory, creation: JournalEntry, following: Sequence[JournalEntry]) -> bool:
+def _was_payable(
+    history: ReviewedHistory, creation: LoggedRequest, following: Sequence[LoggedRequest]
+) -> bool:
     """Whether an order could still be paid, or was paid, when the next order was created."""
     if not following:
         return False
@@ -131,7 +133,7 @@ def find_blind_retries(history: ReviewedHistory) -> Iterator[Finding]:
     """Find create calls retried after a lost response although the order existed."""
     if not any(map(is_answer_lost, history.requests)):
         return
-    last_lost: dict[str, JournalEntry] = {}  # by request body
+    last_lost: dict[str, LoggedRequest] = {}  # by request body
     for entry in filter(is_creation, history.requests):
         body = json.dumps(parse_object(entry.request), sort_keys=True)
         first = last_lost.pop(body, None) if entry.order_id is not None else None
@@ -154,7 +156,7 @@ def find_blind_retries(history: ReviewedHistory) -> Iterator[Finding]:
 
 def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
     """Find unknown keys in requests, which the service ignores."""
-    entries_by_key: dict[tuple[str, str | None, str], list[JournalEntry]] = defaultdict(list)
+    entries_by_key: dict[tuple[str, str | None, str], list[LoggedRequest]] = defaultdict(list)
     for entry in history.requests:
         for name, nearest in entry.unknown:
             entries_by_key[name, nearest, _call_for_key(entry, name)].append(entry)
@@ -165,7 +167,7 @@ def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
             yield _report_ignored_key(name, nearest, entries)
 
 
-def _report_ignored_key(name: str, nearest: str | None, entries: Sequence[JournalEntry]) -> Finding:
+def _report_ignored_key(name: str, nearest: str | None, entries: Sequence[LoggedRequest]) -> Finding:
     subject = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
     meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
     return Finding(
@@ -178,13 +180,13 @@ def _report_ignored_key(name: str, nearest: str | None, entries: Sequence[Journa
     )
 
 
-def _advice_on_key(name: str, entries: Sequence[JournalEntry]) -> str:
+def _advice_on_key(name: str, entries: Sequence[LoggedRequest]) -> str:
     """Return the advice about an unknown key; only orders have a field for the shop's own values."""
     has_place = not name.startswith("?") and all(map(is_creation, entries))
     return f"Leave it out, or put it into {FREE_FIELD}." if has_place else "Leave it out."
 
 
-def _call_for_key(entry: JournalEntry, name: str) -> str:
+def _call_for_key(entry: LoggedRequest, name: str) -> str:
     """Return the partial capture or void that accepts the key; empty if no call accepts it."""
     if name not in PARTIAL_CALL_KEYS:
         return ""
@@ -192,7 +194,7 @@ def _call_for_key(entry: JournalEntry, name: str) -> str:
     return f"{matched[1]}/{PARTIAL_CALL_KEYS[name]}/" if matched is not None else ""
 
 
-def _report_ignored_part(history: ReviewedHistory, entry: JournalEntry, name: str, other: str) -> Finding:
+def _report_ignored_part(history: ReviewedHistory, entry: LoggedRequest, name: str, other: str) -> Finding:
     """Report a capture or void of everything although the request named a part."""
     amount = whole_number(parse_object(entry.request).get("amount")) if name == "amount" else None
     verb, past = CALL_VERBS[other.partition("/")[0]]

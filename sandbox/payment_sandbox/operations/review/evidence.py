@@ -15,7 +15,7 @@ from payment_sandbox.operations.review.lessons import FAILING_REFUNDS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
+from payment_sandbox.projects.journal import LoggedRequest, PerformedAction, ReachedStatus
 from payment_sandbox.scenarios.effects import Truncate
 
 CUT_SHORT: Final = (
@@ -153,7 +153,7 @@ def group_findings(findings: Iterable[Finding], listed_id: Callable[[str], str] 
 class ReviewedHistory:
     """The history of a project: requests, returns to the shop, webhooks, statuses, orders, and settings."""
 
-    requests: Sequence[JournalEntry]
+    requests: Sequence[LoggedRequest]
     return_visits: Sequence[PerformedAction]
     webhooks: Sequence[Delivery]
     orders: Mapping[str, Order]
@@ -202,7 +202,7 @@ class ReviewedHistory:
         )
 
     @cached_property
-    def _all_reads(self) -> list[JournalEntry]:
+    def _all_reads(self) -> list[LoggedRequest]:
         return list(filter(is_read, self.requests))
 
     @cached_property
@@ -239,7 +239,7 @@ def _longest_unit(period: timedelta) -> str:
     return f"{seconds // size} {unit}{'s' if seconds >= 2 * size else ''}"
 
 
-def format_request(entry: JournalEntry) -> str:
+def format_request(entry: LoggedRequest) -> str:
     """Format a request in one line."""
     return f"{timestamp(entry.at)}  {entry.method} {entry.path} -> {entry.status}"
 
@@ -249,12 +249,12 @@ def format_attempt(attempt: WebhookAttempt) -> str:
     return f"{timestamp(attempt.at)}  webhook {attempt.number}"
 
 
-def start_of(entry: JournalEntry) -> datetime:
+def start_of(entry: LoggedRequest) -> datetime:
     """Return the real time at which a request arrived."""
     return entry.real_at or entry.at
 
 
-def end_of(entry: JournalEntry) -> datetime:
+def end_of(entry: LoggedRequest) -> datetime:
     """Return the real time at which a request was answered."""
     return entry.answered_at or start_of(entry)
 
@@ -264,12 +264,12 @@ def is_from_shop(attempt: WebhookAttempt) -> bool:
     return not attempt.is_withheld
 
 
-def is_answer_lost(entry: JournalEntry) -> bool:
+def is_answer_lost(entry: LoggedRequest) -> bool:
     """Whether a fault withheld the response from the shop."""
     return entry.fault is not None and entry.fault.loses_response
 
 
-def advise_on_loss(entry: JournalEntry, advice: str) -> str:
+def advise_on_loss(entry: LoggedRequest, advice: str) -> str:
     """Return the advice after a lost response; some clients do not report that a body was cut short."""
     is_cut = entry.fault is not None and isinstance(entry.fault.effect, Truncate)
     return f"{advice} {CUT_SHORT}" if is_cut else advice
@@ -284,22 +284,22 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def order_in(entry: JournalEntry) -> str | None:
+def order_in(entry: LoggedRequest) -> str | None:
     """Return the order id in a request's path, if any."""
     _, collection, *segments = [*entry.path.strip("/").split("/"), "", ""]
     return segments[0] or None if collection == ORDER_PATH else None
 
 
-def is_read(entry: JournalEntry) -> bool:
+def is_read(entry: LoggedRequest) -> bool:
     """Whether a request reads an existing order."""
     return bool(entry.method == "GET" and entry.order_id and entry.path.rstrip("/").endswith(entry.order_id))
 
 
-Entries = defaultdict[str, list[JournalEntry]]
+Entries = defaultdict[str, list[LoggedRequest]]
 """Requests by order; an empty list for an order without requests."""
 
 
-def _by_order(entries: Iterable[JournalEntry]) -> Entries:
+def _by_order(entries: Iterable[LoggedRequest]) -> Entries:
     by_order: Entries = defaultdict(list)
     for entry in entries:
         by_order[entry.order_id or ""].append(entry)

@@ -42,7 +42,7 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.http_clients import client_of
-from payment_sandbox.projects.journal import JournalEntry, ReachedStatus
+from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
 from payment_sandbox.scenarios.variation_catalogue import DOUBLE_PAYMENT
 
 ACCEPTED_STATUSES: Final = (200, 201)
@@ -67,7 +67,7 @@ CallKind = tuple[str, str, str, bytes]
 class MoneyCall(NamedTuple):
     """A call by the shop that moves money: its verb, order and body."""
 
-    entry: JournalEntry
+    entry: LoggedRequest
     verb: str
     order_id: str
     body: bytes
@@ -95,12 +95,12 @@ class HandlerRun(NamedTuple):
     starts_at: datetime
     ends_at: datetime
 
-    def contains(self, entry: JournalEntry) -> bool:
+    def contains(self, entry: LoggedRequest) -> bool:
         """Whether the shop made a call during the run."""
         return self.starts_at <= start_of(entry) <= self.ends_at
 
 
-def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
+def money_calls(requests: Iterable[LoggedRequest]) -> list[MoneyCall]:
     """Return the calls that move money: captures, voids, refunds, and charges to stored cards.
 
     A request that the HTTP client may have sent again is not a call of the shop.
@@ -109,7 +109,7 @@ def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
     return list(chain.from_iterable(map(_money_call, posts)))
 
 
-def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
+def _money_call(entry: LoggedRequest) -> Iterator[MoneyCall]:
     """Yield the movement of money by a request, if any."""
     match = MONEY_PATH.search(entry.path)
     order_id = order_in(entry)
@@ -166,13 +166,13 @@ def _find_causing_orders(calls: Iterable[MoneyCall], runs: Sequence[HandlerRun])
     return orders
 
 
-def charges_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
+def charges_during(webhooks: Iterable[Delivery], requests: Iterable[LoggedRequest]) -> set[str]:
     """Return the ids of stored-card charges during runs of the webhook handler."""
     charges = money_calls(entry for entry in requests if VAULT_TOKEN in entry.request)
     return calls_during(webhooks, (call.entry for call in charges))
 
 
-def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
+def calls_during(webhooks: Iterable[Delivery], requests: Iterable[LoggedRequest]) -> set[str]:
     """Return the ids of the shop's requests during runs of the webhook handler."""
     runs = list(chain.from_iterable(_handler_runs(webhooks).values()))
     return {entry.id for entry in requests if any(each.contains(entry) for each in runs)}
@@ -238,7 +238,7 @@ def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
             lost[call.kind] = call
 
 
-def _has_read_between(reads: Iterable[JournalEntry], first: JournalEntry, second: JournalEntry) -> bool:
+def _has_read_between(reads: Iterable[LoggedRequest], first: LoggedRequest, second: LoggedRequest) -> bool:
     return any(start_of(first) <= start_of(read) <= start_of(second) for read in reads)
 
 
@@ -297,7 +297,7 @@ def _report_refused_repeat(
     )
 
 
-def is_conflict(entry: JournalEntry) -> bool:
+def is_conflict(entry: LoggedRequest) -> bool:
     """Whether the service itself, not a fault, refused a call because of the order's state."""
     return entry.status == CONFLICT_STATUS and entry.fault is None
 
@@ -355,11 +355,11 @@ def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]
             )
 
 
-def _is_refused_cancellation(entry: JournalEntry) -> bool:
+def _is_refused_cancellation(entry: LoggedRequest) -> bool:
     return entry.method == "DELETE" and is_conflict(entry)
 
 
-def _is_noticed(history: ReviewedHistory, order: Order, refused: JournalEntry) -> bool:
+def _is_noticed(history: ReviewedHistory, order: Order, refused: LoggedRequest) -> bool:
     """Whether the shop knew the payment before a refused cancellation, or called soon after it."""
     return _knows_payment(history, order.id, refused.at + READ_WITHIN) or any(
         order.id in entry.path and start_of(entry) >= end_of(refused) and not is_late(entry.at - refused.at)
@@ -429,7 +429,7 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
 def _is_unnoticed(
     history: ReviewedHistory,
     paid: ReachedStatus,
-    reads: Sequence[JournalEntry],
+    reads: Sequence[LoggedRequest],
     webhooks: Sequence[Delivery],
 ) -> bool:
     """Whether neither a webhook, a read nor another response has shown a payment within a day."""
@@ -479,14 +479,16 @@ def find_client_resends(history: ReviewedHistory) -> Iterator[Finding]:
             yield from _report_resend(history, _first_sent(by_id, first), second)
 
 
-def _first_sent(by_id: dict[str, JournalEntry], entry: JournalEntry) -> JournalEntry:
+def _first_sent(by_id: dict[str, LoggedRequest], entry: LoggedRequest) -> LoggedRequest:
     """Return the call that the shop made, of which a client may have sent several copies."""
     while entry.resent_of in by_id:
         entry = by_id[entry.resent_of]
     return entry
 
 
-def _report_resend(history: ReviewedHistory, first: JournalEntry, second: JournalEntry) -> Iterator[Finding]:
+def _report_resend(
+    history: ReviewedHistory, first: LoggedRequest, second: LoggedRequest
+) -> Iterator[Finding]:
     """Report what the second request did: another order, another movement of money, or a refusal."""
     if is_creation_request(second):
         if second.order_id not in (None, first.order_id):
@@ -502,7 +504,7 @@ def _report_resend(history: ReviewedHistory, first: JournalEntry, second: Journa
         yield _report_second(first, second, "was refused, although the call had worked", 0, MISTAKEN_FAILURE)
 
 
-def _report_second(first: JournalEntry, second: JournalEntry, words: str, cents: int, risk: str) -> Finding:
+def _report_second(first: LoggedRequest, second: LoggedRequest, words: str, cents: int, risk: str) -> Finding:
     client = client_of(second)
     name, remedy = (client.name, client.remedy) if client is not None else ("an HTTP client", "")
     advice = f"If your shop uses {name}: {remedy}. " if remedy else ""

@@ -19,7 +19,7 @@ from payment_sandbox.orders.commands import ExpireAuthorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import AgendaEvent, JournalEntry
+from payment_sandbox.projects.journal import AgendaEvent, LoggedRequest
 
 CREATED_STATUS: Final = 201
 REFUSAL_STATUSES: Final = (400, 404, 405, 409, 412, 413, 415)
@@ -59,7 +59,7 @@ def find_lapsed_authorizations(history: ReviewedHistory) -> Iterator[Finding]:
 
 def find_charges_after_decline(history: ReviewedHistory) -> Iterator[Finding]:
     """Find charges in a recurring series after a failed payment."""
-    declined: dict[str, JournalEntry] = {}  # by vault token
+    declined: dict[str, LoggedRequest] = {}  # by vault token
     for entry in history.requests:
         token = recurring_token(entry)
         if token is None:
@@ -78,13 +78,13 @@ def find_charges_after_decline(history: ReviewedHistory) -> Iterator[Finding]:
             declined[token] = entry
 
 
-def series_of(own: Iterable[JournalEntry], requests: Iterable[JournalEntry]) -> set[str]:
+def series_of(own: Iterable[LoggedRequest], requests: Iterable[LoggedRequest]) -> set[str]:
     """Return the ids of requests that charge the same recurring series as an order's requests."""
     tokens = set(map(recurring_token, own)) - {None}
     return {entry.id for entry in requests if recurring_token(entry) in tokens} if tokens else set()
 
 
-def recurring_token(entry: JournalEntry) -> str | None:
+def recurring_token(entry: LoggedRequest) -> str | None:
     """Return the vault token of a creation that charges a recurring series; None for other requests."""
     if entry.method != "POST" or entry.status != CREATED_STATUS or b"recurring" not in entry.request:
         return None
@@ -97,18 +97,18 @@ def recurring_token(entry: JournalEntry) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _is_refused(entry: JournalEntry) -> bool:
+def _is_refused(entry: LoggedRequest) -> bool:
     """Whether the service, not a fault, refused the call."""
     return entry.status in REFUSAL_STATUSES and not entry.fault and entry.rule != LATE_CAPTURE_RULE
 
 
-def _other_refusals(history: ReviewedHistory, mistakes: Iterable[Finding]) -> list[JournalEntry]:
+def _other_refusals(history: ReviewedHistory, mistakes: Iterable[Finding]) -> list[LoggedRequest]:
     """Return the refused requests that no mistake explains."""
     explained = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
     return [entry for entry in filter(_is_refused, history.requests) if entry.id not in explained]
 
 
-def _count_calls(entries: Sequence[JournalEntry]) -> str:
+def _count_calls(entries: Sequence[LoggedRequest]) -> str:
     """Count refused calls in words that lead to the error of the first."""
     calls = count_in_words(len(entries), "a call", "calls")
     return f"{calls}, the first with" if len({entry.error() for entry in entries}) > 1 else f"{calls}:"
@@ -116,7 +116,7 @@ def _count_calls(entries: Sequence[JournalEntry]) -> str:
 
 def find_refused_calls(history: ReviewedHistory, mistakes: Iterable[Finding]) -> Iterator[Finding]:
     """Add a hint for each kind of refused call that no mistake explains; a test may intend a refusal."""
-    groups: dict[tuple[int, str, str | None], list[JournalEntry]] = defaultdict(list)
+    groups: dict[tuple[int, str, str | None], list[LoggedRequest]] = defaultdict(list)
     for entry in _other_refusals(history, mistakes):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0], entry.rule].append(entry)
     for (status, kind, _), entries in groups.items():

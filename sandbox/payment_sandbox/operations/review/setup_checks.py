@@ -18,7 +18,7 @@ from payment_sandbox.operations.review.lessons import UNMATCHED_RULES_PAGE
 from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, RecordedDecision
+from payment_sandbox.projects.journal import LoggedRequest, RecordedDecision
 
 ACCEPTED_STATUSES: Final = (200, 201)  # statuses of requests with valid URLs
 PLAIN_HTTP_ERROR: Final = "serves plain http"
@@ -85,7 +85,7 @@ def find_mixed_schemes(history: ReviewedHistory) -> Iterator[Finding]:
             )
 
 
-def _has_addresses(entry: JournalEntry) -> bool:
+def _has_addresses(entry: LoggedRequest) -> bool:
     """Whether a request created or changed an order with an http URL."""
     return entry.method in ("POST", "PUT") and entry.status in ACCEPTED_STATUSES and b"http:" in entry.request
 

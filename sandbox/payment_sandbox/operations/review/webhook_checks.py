@@ -35,7 +35,7 @@ from payment_sandbox.orders.webhooks import (
     DeliveryState,
     WebhookAttempt,
 )
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import LoggedRequest
 from payment_sandbox.scenarios.effects import WebhooksFirst
 
 POLLS_MAX: Final = 4
@@ -140,7 +140,7 @@ def _report_unread_webhooks(
 def _can_know(history: ReviewedHistory, order_id: str) -> bool:
     """Whether the shop can know an order: no fault withheld the only responses with its id."""
 
-    def mentions_order(entry: JournalEntry) -> bool:
+    def mentions_order(entry: LoggedRequest) -> bool:
         return entry.order_id == order_id or order_id.encode() in entry.response
 
     was_lost = any(mentions_order(entry) for entry in history.requests if is_answer_lost(entry))
@@ -259,7 +259,7 @@ def _describe_failure(failed: FailedAttempts) -> str:
     return f"Your shop answered {webhooks_text} {reaction} ({status}){repetitions}{break_off}"
 
 
-def _sends_webhooks_first(history: ReviewedHistory, entry: JournalEntry) -> bool:
+def _sends_webhooks_first(history: ReviewedHistory, entry: LoggedRequest) -> bool:
     """Whether the webhooks of a create call arrived before its response."""
     is_early = entry.fault is not None and isinstance(entry.fault.effect, WebhooksFirst)
     return is_creation(entry) and (is_early or history.webhooks_first)
@@ -372,10 +372,10 @@ def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
 
 
 def _longest_run(
-    history: ReviewedHistory, entries: Sequence[JournalEntry], reasons: list[datetime]
-) -> list[JournalEntry]:
+    history: ReviewedHistory, entries: Sequence[LoggedRequest], reasons: list[datetime]
+) -> list[LoggedRequest]:
     """Return consecutive unprompted reads with the same result, up to one above the limit."""
-    run: list[JournalEntry] = []
+    run: list[LoggedRequest] = []
     for entry in entries:
         run = [*run, entry] if run and _is_polling(history, run, entry, reasons) else [entry]
         if len(run) > POLLS_MAX + _count_copies(run[0], reasons):
@@ -383,14 +383,14 @@ def _longest_run(
     return run
 
 
-def _count_copies(first: JournalEntry, reasons: list[datetime]) -> int:
+def _count_copies(first: LoggedRequest, reasons: list[datetime]) -> int:
     """Count the duplicates of the webhook before a read; each justifies another read."""
     before = [at for at in reasons if at <= start_of(first)]
     return before.count(before[-1]) - 1 if before else 0
 
 
 def _is_polling(
-    history: ReviewedHistory, run: list[JournalEntry], entry: JournalEntry, reasons: list[datetime]
+    history: ReviewedHistory, run: list[LoggedRequest], entry: LoggedRequest, reasons: list[datetime]
 ) -> bool:
     """Whether a read soon repeats the run's result without a new reason."""
     is_apart = entry.at - run[-1].at >= POLL_INTERVAL_MIN

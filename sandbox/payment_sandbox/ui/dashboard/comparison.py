@@ -16,7 +16,7 @@ from payment_sandbox.operations.review import FindingGroup
 from payment_sandbox.operations.what_if import playable_variations, replay_with
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import LoggedRequest
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variation_catalogue import offers_in
@@ -160,7 +160,7 @@ def create_manual_order(project: Project, body: Mapping[str, Any], client: Mappi
     return create_by_hand(project, {**read(ORDER_FORM, body), "client": client}, body)
 
 
-def what_if_options(project: Project, order: Order, created: JournalEntry | None) -> list[VariationOffer]:
+def what_if_options(project: Project, order: Order, created: LoggedRequest | None) -> list[VariationOffer]:
     """Return the possible variations of an order."""
     if creation_body(project, order, created) is None:
         return []

@@ -25,7 +25,7 @@ from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import ERROR_STATUS_MIN, JournalEntry, ReachedStatus, number_of
+from payment_sandbox.projects.journal import ERROR_STATUS_MIN, LoggedRequest, ReachedStatus, number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard.comparison import create_manual_order
 from payment_sandbox.ui.dashboard.frame import (
@@ -78,7 +78,7 @@ class RequestQuery(NamedTuple):
     show: str = ""  # one of SHOWN
     before: str = ""
 
-    def matches_call(self, project: Project, entry: JournalEntry) -> bool:
+    def matches_call(self, project: Project, entry: LoggedRequest) -> bool:
         """Whether a call is in the list."""
         if self.show in (WEBHOOKS, UNDELIVERED):
             return False
@@ -105,7 +105,7 @@ class RequestQuery(NamedTuple):
         return any(self.text.casefold() in text.casefold() for text in (*texts, order_id or "", number or ""))
 
 
-Entry = JournalEntry | Delivery
+Entry = LoggedRequest | Delivery
 """An entry of the list."""
 
 
@@ -120,7 +120,7 @@ def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delive
     )
 
     def place(entry: Entry) -> int:
-        record = entry if isinstance(entry, JournalEntry) else reached.get((entry.order_id, entry.status))
+        record = entry if isinstance(entry, LoggedRequest) else reached.get((entry.order_id, entry.status))
         return 0 if record is None else number_of(record)
 
     return heapq.merge(calls, webhooks, unsent_entries, key=place, reverse=True)
@@ -165,13 +165,13 @@ def _rows(project: Project, page: Sequence[Entry]) -> list[dict[str, object]]:
     next_at = _next_attempts(project.epoch)
     return [
         _call_row(project, entry)
-        if isinstance(entry, JournalEntry)
+        if isinstance(entry, LoggedRequest)
         else {"is_call": False, **_webhook_row(project, entry, next_at.get(entry.id))}
         for entry in page
     ]
 
 
-def _call_row(project: Project, entry: JournalEntry) -> dict[str, object]:
+def _call_row(project: Project, entry: LoggedRequest) -> dict[str, object]:
     epoch = project.epoch
     words, status = describe_call(entry), status_in(entry)
     words = f"{words} → {status}" if words and status else words
@@ -231,7 +231,7 @@ def _next_attempts(epoch: Epoch) -> dict[str, datetime]:
     return next_at
 
 
-def _duration_ms(entry: JournalEntry) -> float | None:
+def _duration_ms(entry: LoggedRequest) -> float | None:
     if entry.real_at is None or entry.answered_at is None:
         return None
     return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
@@ -244,13 +244,13 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
     entry = _find_entry(project, entry_id)
     if entry is None:
         raise Unknown(f"there is no call and no webhook {entry_id!r}; it may have been dropped")
-    if isinstance(entry, JournalEntry):
+    if isinstance(entry, LoggedRequest):
         return show(call, "request", project, "requests", **_request_values(project, entry))
     return show(call, "webhook", project, "requests", **_webhook_values(project, entry))
 
 
-def _request_values(project: Project, entry: JournalEntry) -> Mapping[str, object]:
-    ids = [known.id for known in project.epoch.journal.of(JournalEntry)]
+def _request_values(project: Project, entry: LoggedRequest) -> Mapping[str, object]:
+    ids = [known.id for known in project.epoch.journal.of(LoggedRequest)]
     at = ids.index(entry.id)
     return {
         "entry": request_record(project, entry),

@@ -19,7 +19,7 @@ from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.scenarios.sentences import rule_in_words
@@ -65,14 +65,14 @@ def switches(project: Project) -> list[tuple[VariationOffer, bool]]:
     return [(offer, _is_on(offer, faults)) for offer in offers_in(OfferedIn.SWITCH).values()]
 
 
-def _is_on(offer: VariationOffer, faults: Faults) -> bool:
+def _is_on(offer: VariationOffer, faults: ProjectFaults) -> bool:
     """Whether the rule of a switch is set and not spent; some rules apply to a single call."""
     ((kind, (rule,)),) = offer.rules.items()
     known = faults.document.get(kind, [])
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
 
 
-def _toggle(offer: VariationOffer, before: Faults) -> Faults:
+def _toggle(offer: VariationOffer, before: ProjectFaults) -> ProjectFaults:
     """Toggle the rule of a switch; other rules remain, with their uses."""
     ((kind, rules),) = offer.rules.items()
     others = [rule for rule in before.document.get(kind, ()) if rule not in rules]

@@ -6,7 +6,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import LoggedRequest
 from payment_sandbox.projects.project import Project, ProjectEntry, list_project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
@@ -121,7 +121,7 @@ def _parse_body(body: bytes) -> Any:
         return body.decode(errors="replace")
 
 
-def journal_record(entry: JournalEntry, decision: records.Decision | None) -> records.JournalEntry:
+def journal_record(entry: LoggedRequest, decision: records.Decision | None) -> records.JournalEntry:
     """Serialize a request and its response (CTL-25), with the decision for the created attempt."""
     return {
         **journal_summary(entry),
@@ -132,7 +132,7 @@ def journal_record(entry: JournalEntry, decision: records.Decision | None) -> re
     }
 
 
-def journal_summary(entry: JournalEntry) -> records.JournalEntry:
+def journal_summary(entry: LoggedRequest) -> records.JournalEntry:
     """Serialize a request and its response, without headers and bodies."""
     return {
         "id": entry.id,

@@ -36,7 +36,7 @@ from payment_sandbox.projects.journal import (
     SCAN,
     SHOP_REQUEST,
     VIA_SCENARIO,
-    JournalEntry,
+    LoggedRequest,
     PerformedAction,
     ReachedStatus,
 )
@@ -79,7 +79,7 @@ class ReproducedOrder(NamedTuple):
     mistakes: Sequence[Finding]
     body: Rule
     created: RepeatedStep
-    entries: Sequence[JournalEntry]
+    entries: Sequence[LoggedRequest]
     deliveries: Sequence[Delivery]
 
     @property
@@ -154,7 +154,7 @@ def _reproduced_order(project: Project, order: Order, mistakes: Sequence[Finding
     return ReproducedOrder(project, order, reproducible, body, creation, entries, deliveries)
 
 
-def _reproducible_mistakes(mistakes: Iterable[Finding], entries: Iterable[JournalEntry]) -> list[Finding]:
+def _reproducible_mistakes(mistakes: Iterable[Finding], entries: Iterable[LoggedRequest]) -> list[Finding]:
     """Return the reproducible mistakes, which need no secret and no stored card."""
     secret = {entry.id for entry in entries if VAULT_TOKEN in entry.request or MASK.encode() in entry.request}
     return [
@@ -172,7 +172,7 @@ def _first_seen(project: Project, order: Order) -> datetime:
     return min((each.real_at for each in reached), default=NEVER)
 
 
-def _creation_lines(created: JournalEntry | None) -> Iterator[str]:
+def _creation_lines(created: LoggedRequest | None) -> Iterator[str]:
     yield "    # Call your own checkout instead, so that your shop knows the order."
     yield from _call_lines("post(orders, json=body)", created)
     yield '    order_id = sandbox.client.orders(limit=1)[0]["id"]'
@@ -300,7 +300,7 @@ def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
     return handled - _retries(case.entries, handled)
 
 
-def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[str]:
+def _retries(entries: Iterable[LoggedRequest], handled: Container[str]) -> set[str]:
     """Return the ids of retries after a lost response, made by the caller of the first call."""
     lost: set[tuple[str, str, bytes]] = set()
     retries: set[str] = set()
@@ -313,12 +313,12 @@ def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[st
     return retries
 
 
-def _is_repeated(case: ReproducedOrder, entry: JournalEntry) -> bool:
+def _is_repeated(case: ReproducedOrder, entry: LoggedRequest) -> bool:
     """Whether the test repeats a call; reads are repeated only if they are the mistake."""
     return entry.method != "GET" or (READ_RULE in case.rules and entry.id in case.shown_by)
 
 
-def _step_lines(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
+def _step_lines(case: ReproducedOrder, entry: LoggedRequest) -> Iterator[str]:
     before, call = replayed_call(case.project, case.order, entry)
     yield from before
     if entry.id in case.shown_by:
@@ -329,7 +329,7 @@ def _step_lines(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
         yield from asserted_call_lines(call, entry.status)
 
 
-def _call_lines(call: str, entry: JournalEntry | None) -> Iterator[str]:
+def _call_lines(call: str, entry: LoggedRequest | None) -> Iterator[str]:
     """Yield a call; a lost response becomes a connection error."""
     if entry is not None and entry.fault is not None and entry.fault.loses_response:
         yield "    with suppress(OSError):"
@@ -441,12 +441,12 @@ def _path_pattern(path: str) -> str:
     return "/".join("*" if fnmatchcase(part, "*-*-*-*-*") else part for part in path.split("/"))
 
 
-def creation_of(project: Project, order: Order) -> JournalEntry | None:
+def creation_of(project: Project, order: Order) -> LoggedRequest | None:
     """Find the creation request of an order; None if there was none, or the journal dropped it."""
     return next(project.epoch.journal.entries(is_order_creation, (order.id,)), None)
 
 
-def creation_body(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any] | None:
+def creation_body(project: Project, order: Order, created: LoggedRequest | None) -> dict[str, Any] | None:
     """Return the body of the request that ``created`` an order, or of its manual creation.
 
     None if the journal dropped the body, or the body contains secrets.
@@ -459,7 +459,7 @@ def creation_body(project: Project, order: Order, created: JournalEntry | None) 
     return dict(body) if isinstance(body, Mapping) and MASK not in json.dumps(body) else None
 
 
-def is_order_creation(entry: JournalEntry) -> bool:
+def is_order_creation(entry: LoggedRequest) -> bool:
     """Whether a request created an order, even if its response was lost."""
     return entry.path.rstrip("/") == "/v1/orders" and entry.method == "POST" and entry.order_id is not None
 
@@ -509,7 +509,7 @@ def asserted_call_lines(call: str, status: int | None = None) -> Iterator[str]:
     yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
 
 
-def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[list[str], str]:
+def replayed_call(project: Project, order: Order, entry: LoggedRequest) -> tuple[list[str], str]:
     """Return the lines before a replayed request, and the request with the ids of the new order.
 
     The path after the id of the order is a quoted string.

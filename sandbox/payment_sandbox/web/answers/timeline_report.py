@@ -13,8 +13,8 @@ from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import (
     RETURN,
-    Failure,
-    JournalEntry,
+    LoggedFailure,
+    LoggedRequest,
     PerformedAction,
     ReachedStatus,
     to_plain_data,
@@ -33,7 +33,7 @@ from payment_sandbox.web.answers.page_urls import is_same_path
 NOT_IN_LIST: Final = "is not in this list; the item may have been dropped"
 NOT_IN_JOURNAL: Final = "is not in the journal; the request may have been dropped"
 
-Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
+Record = TypeVar("Record", Delivery, LoggedRequest, PerformedAction)
 
 
 class Page(NamedTuple):
@@ -51,7 +51,7 @@ class RequestFilter(NamedTuple):
     status: int | None = None
     order_id: str | None = None
 
-    def matches(self, entry: JournalEntry) -> bool:
+    def matches(self, entry: LoggedRequest) -> bool:
         """Whether a request meets all conditions."""
         return (
             (self.method is None or self.method.upper() == entry.method)
@@ -116,13 +116,13 @@ def journal(
     Raises:
         Invalid: no request has the id ``before``.
     """
-    shown = newest_page(project.epoch.journal.of(JournalEntry), page, wanted.matches, NOT_IN_JOURNAL)
+    shown = newest_page(project.epoch.journal.of(LoggedRequest), page, wanted.matches, NOT_IN_JOURNAL)
     if is_summary:
         return map(journal_summary, shown)
     return (request_record(project, entry) for entry in shown)
 
 
-def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
+def request_record(project: Project, entry: LoggedRequest) -> records.JournalEntry:
     """Serialize a request and its response, with the scenario's decision for the created attempt."""
     return journal_record(entry, project.epoch.journal.explanation(entry.transaction_id))
 
@@ -137,7 +137,7 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the failed events, oldest first."""
     return [
         to_plain_data(failure)
-        for failure in project.epoch.journal.of(Failure)
+        for failure in project.epoch.journal.of(LoggedFailure)
         if order_id in (None, failure.order_id)
     ]
 

@@ -28,7 +28,7 @@ from payment_sandbox.orders.actions import ACTIONS, Action, ActionName, Actor
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, Credential
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.projects.journal import VIA_CONTROL, JournalEntry, PerformedAction, to_plain_data
+from payment_sandbox.projects.journal import VIA_CONTROL, LoggedRequest, PerformedAction, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.unmatched import unmatched_rules
@@ -113,7 +113,7 @@ def report(
 def _calls_with_first_key(call: Call) -> list[str]:
     """List the calls made with the first project's key, if none was made with this project's key."""
     own, first = call.project, call.site.registry.find(FIRST_API_KEY)
-    if first in (None, own) or own.epoch.journal.of(JournalEntry):
+    if first in (None, own) or own.epoch.journal.of(LoggedRequest):
         return []
     return [
         f"{entry.method} {entry.path} -> {entry.status}: with {FIRST_API_KEY}, the key of the first project"

@@ -12,7 +12,7 @@ from payment_sandbox.projects.journal import (
     MASKING_MARGIN,
     PATH_LENGTH_MAX,
     TEST,
-    JournalEntry,
+    LoggedRequest,
     without_secret_headers,
 )
 from payment_sandbox.projects.project import Project
@@ -98,7 +98,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
     request, notes, journal = call.request, call.notes, project.epoch.journal
     answered_at = project.services.real.wall_now()
     order_id = notes.order_id or call.values.get("order_id", "")[:PATH_STORED_MAX] or None
-    entry = JournalEntry(
+    entry = LoggedRequest(
         id=entry_id or journal.next_id("request"),
         at=project.epoch.now(),
         method=request.method,
