@@ -146,9 +146,6 @@ def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_p
     require("nodejs", "npm")
     folder = copied("node", tmp_path)
     install_from_npm(folder, RUNNERS)
-    config = '{ globalSetup: "payment-sandbox/global-setup" }'
-    (folder / "vitest.config.mjs").write_text(f"export default {{ test: {config} }};")
-    (folder / "jest.config.cjs").write_text(f"module.exports = {config};")
     suite = (folder / "shop.test.mjs").read_text().replace('"node:test"', '"vitest"')
     (folder / "shop.test.mjs").write_text(suite)
     (folder / "shop.test.js").write_text(IN_COMMONJS)
