@@ -212,3 +212,11 @@ def test_generated_clients_can_tell_schemas_apart() -> None:
     assert [name for name in names if f"New{name}" in names] == []
     plain = [re.sub("[^a-z0-9]", "", name.casefold()) for name in names]
     assert len(set(plain)) == len(plain)
+
+
+def test_integers_beyond_32_bits_name_their_format() -> None:
+    """Go and Java read an integer without a format into 32 bits, which a seed does not fit into."""
+    schemas = description()["components"]["schemas"]
+    assert schemas["SettingsRequest"]["properties"]["seed"]["format"] == "int64"
+    assert schemas["OrderRequest"]["properties"]["amount"]["format"] == "int64"
+    assert "format" not in schemas["OrderLine"]["properties"]["vat_percentage"]

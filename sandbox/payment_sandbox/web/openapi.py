@@ -82,6 +82,7 @@ PLAIN_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
     datetime: {"type": "string", "format": "date-time"},
     Any: {},
 }
+INT32_MAX: Final = 2**31 - 1
 TITLE: Final = "Payment orders sandbox"
 ABOUT: Final = "The merchant API (/v1/) and the control API (/control/) of the sandbox."
 KEY_SCHEME: Final = {
@@ -206,9 +207,24 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
             "servers": [{"url": public_url, "description": "This sandbox"}],
             "tags": [{"name": name, "description": about} for name, about in sorted(tags.items())],
             "paths": paths,
-            "components": {"schemas": records.forms.schemas, "securitySchemes": {"apiKey": KEY_SCHEME}},
+            "components": {
+                "schemas": _with_wide_integers(records.forms.schemas),
+                "securitySchemes": {"apiKey": KEY_SCHEME},
+            },
         }
     )
+
+
+def _with_wide_integers(schema: Any) -> Any:
+    """Name the format of integers that need more than 32 bits, which generators of typed clients assume."""
+    if isinstance(schema, list):
+        return [_with_wide_integers(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    wide = {name: _with_wide_integers(value) for name, value in schema.items()}
+    if "integer" in (wide.get("type") or ()) and wide.get("maximum", INT32_MAX + 1) > INT32_MAX:
+        wide["format"] = "int64"
+    return wide
 
 
 def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:

@@ -1,0 +1,1 @@
+"""Clients that generators write from the API description."""

@@ -1,0 +1,1 @@
+module.exports = { globalSetup: "payment-sandbox/global-setup" };

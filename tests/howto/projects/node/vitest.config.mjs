@@ -1,0 +1,1 @@
+export default { test: { globalSetup: "payment-sandbox/global-setup" } };
