@@ -11,17 +11,15 @@ from urllib.parse import urlsplit
 
 import click
 
+from payment_sandbox.forms import base
 from payment_sandbox.kernel.patterns import Pattern, make_printable
 from payment_sandbox.loading import lazy
+from payment_sandbox.scenarios import catalogue
+from payment_sandbox.serving import sessions
 
 if TYPE_CHECKING:
-    from payment_sandbox.forms import base
-    from payment_sandbox.scenarios import catalogue
-    from payment_sandbox.serving import sessions, tls
+    from payment_sandbox.serving import tls
 else:
-    base = lazy("payment_sandbox.forms.base")
-    catalogue = lazy("payment_sandbox.scenarios.catalogue")
-    sessions = lazy("payment_sandbox.serving.sessions")
     tls = lazy("payment_sandbox.serving.tls")
 
 

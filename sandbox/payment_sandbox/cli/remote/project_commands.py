@@ -16,13 +16,10 @@ from payment_sandbox.cli.remote.command_run import (
     split_assignments,
 )
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import lazy
+from payment_sandbox.projects import settings as project_settings
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects import settings as project_settings
     from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary, Server
-else:
-    project_settings = lazy("payment_sandbox.projects.settings")
 
 FAULT_CONDITIONS: Final = ("method", "path", "nth")
 WEBHOOK_CONDITIONS: Final = ("status", "attempt")

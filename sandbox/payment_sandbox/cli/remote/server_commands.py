@@ -12,15 +12,14 @@ from payment_sandbox.cli.options import SecondsOption, say, short_time
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.loading import lazy
+from payment_sandbox.operations import review as judge
 
 if TYPE_CHECKING:
     from payment_sandbox.client import project_review
     from payment_sandbox.client.client import Event
-    from payment_sandbox.operations import review as judge
     from payment_sandbox.web.answers.records import JournalEntry
 else:
     project_review = lazy("payment_sandbox.client.project_review")
-    judge = lazy("payment_sandbox.operations.review")
 
 TIMED_OUT: Final = 408
 EVENT_SENTENCES: Final = {
