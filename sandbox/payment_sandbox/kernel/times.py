@@ -22,7 +22,7 @@ _DURATION_PATTERN: Final = Pattern(
     + ")?",
     re.ASCII,
 )
-_FRACTION: Final = Pattern(r"[.,]\d+[A-Z].")  # a fraction before another number
+_FRACTION: Final = Pattern(rf"[.,]\d{{1,{DIGITS_MAX}}}[A-Z].")  # a fraction before another number
 
 
 def _match(spelling: str) -> "re.Match[str] | None":
@@ -112,11 +112,13 @@ _UNITS: Final = (
     *(("years?|y", "Y"), ("months?|mo", "M"), ("weeks?|w", "W"), ("days?|d", "D")),
     *(("hours?|hrs?|h", "H"), ("minutes?|mins?|m", "M"), ("seconds?|secs?|s", "S")),
 )
+_digits = rf"\d{{1,{DIGITS_MAX}}}"
+_amount = rf"({_digits}(?:[.,]{_digits})?)"
 _SPELLED_OUT: Final = Pattern(
-    r"\+?(?:p?t?)" + "".join(rf"(?:(\d+(?:[.,]\d+)?) ?(?:{words})(?: and |,? ?t?))?" for words, _ in _UNITS),
+    r"\+?(?:p?t?)" + "".join(rf"(?:{_amount} ?(?:{words})(?: and |,? ?t?))?" for words, _ in _UNITS),
     re.ASCII,
 )
-_CLOCK: Final = Pattern(r"(\d+):(\d\d)(?::(\d\d))?", re.ASCII)
+_CLOCK: Final = Pattern(rf"({_digits}):(\d\d)(?::(\d\d))?", re.ASCII)
 _SUGGESTED_FROM_MAX: Final = 40  # characters
 
 
