@@ -184,7 +184,12 @@ def test_shrinking_changes_are_never_refused(small_server: Server) -> None:
     """
     sandbox = Sandbox(small_server)
     state = sandbox.get("/control/state/").json()
-    sandbox.put("/control/faults/", {"faults": [{"when": {"path": "/x/"}, "then": {"status": 503}}] * 60})
+    faults = [{"when": {"path": "/x/" + "x" * number}, "then": {"status": 503}} for number in range(60)]
+    sandbox.put("/control/faults/", {"faults": faults})
+    fill(sandbox)
+    assert sandbox.delete("/control/faults/").status_code == 200
+    sandbox.put("/control/state/", state)
+    sandbox.put("/control/faults/", {"faults": faults[:1] * 60})
     fill(sandbox)
     assert sandbox.delete("/control/faults/").status_code == 200
     assert sandbox.create(card()).status_code == 201

@@ -103,7 +103,8 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
         self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
 
     def test_careless(self):
-        order = self.payment_sandbox.client.call("POST", "/v1/orders/", {**ORDER, "custommer": 1})
+        orders = f"{self.payment_sandbox.base_url}/v1/orders/"
+        order = self.payment_sandbox.session.post(orders, json={**ORDER, "custommer": 1}).json()
         self.payment_sandbox.act(order["id"])
 
 

@@ -81,7 +81,7 @@ class State(NamedTuple):
 
     def note_unmatched(self, sentences: Iterable[str]) -> "State":
         """Return the state with more sentences about removed rules, for the end of a test."""
-        return self._replace(unmatched=(*self.unmatched, *sentences)[-UNMATCHED_MAX:])
+        return self._replace(unmatched=tuple(dict.fromkeys((*self.unmatched, *sentences)))[-UNMATCHED_MAX:])
 
     @property
     def chosen(self) -> Configuration:

@@ -359,11 +359,13 @@ class Project:
     def put_faults(self, data: Any) -> None:
         """Set faults in addition to the scenario's; an invalid document changes nothing."""
         faults = ProjectFaults.parse(data)
-        self.change_faults(lambda before: faults)
+        self.change_faults(lambda before: faults, ignores_quotas=not any(faults.document.values()))
 
-    def change_faults(self, change: Callable[[ProjectFaults], ProjectFaults]) -> None:
-        """Read and replace the faults atomically."""
-        with self.edit() as edit:
+    def change_faults(
+        self, change: Callable[[ProjectFaults], ProjectFaults], *, ignores_quotas: bool = False
+    ) -> None:
+        """Read and replace the faults atomically; quotas must not refuse their removal."""
+        with self.edit(ignores_quotas=ignores_quotas) as edit:
             faults = change(edit.state.faults)
             if faults is edit.state.faults:
                 return
