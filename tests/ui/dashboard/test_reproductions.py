@@ -157,7 +157,7 @@ BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
     ),
     (
         captures_repeatedly,
-        "SET-47: Your shop captured three times",
+        "SET-47: Your shop had captured €24.50, and tried again: two calls were refused",
         "# Call your own code",
         "return\n    # Call",
     ),
