@@ -6,9 +6,9 @@ recognized.
 
 Masking a text takes about 20 times as long as ``json.dumps``, because others wait meanwhile; up to 60 times
 if it has nothing but identifiers and secrets. Numbers are searched in the *shape* of a text, in which all
-digits are alike, because a pattern that begins with a literal is fast, and the check digits of all numbers are
-calculated at once. Fields of card codes take longer: in a text with more than one in 300 characters, all
-digits from there on are masked.
+digits are alike, because a pattern that begins with a literal is fast, and the check digits of all numbers
+are calculated at once. Fields of card codes take longer: in a text with more than one in 300 characters,
+all digits from there on are masked.
 """
 
 import json
