@@ -10,7 +10,7 @@ from marshmallow import ValidationError, fields, missing, validate
 from payment_sandbox.forms.base import Problem, did_you_mean, entry_violations, nearest_word
 from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.kernel.times import Period, PeriodError, nearest_period
+from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
@@ -291,10 +291,9 @@ class PeriodText(Text):
         text: str = str(value) if is_number else super()._deserialize(value, attr, data, **options)
         try:
             period = Period.parse(text)
-        except PeriodError:
-            nearest = nearest_period(text)
-            message = f"must be an ISO 8601 duration such as PT30M or P7D{did_you_mean(nearest)}"
-            raise ValidationError(Problem(message, None, nearest)) from None
+        except PeriodError as error:
+            message = f"must be an ISO 8601 duration such as PT30M or P7D{did_you_mean(error.nearest)}"
+            raise ValidationError(Problem(message, None, error.nearest)) from None
         if period.is_zero and not self.zero:
             cause = "; date-fns drops weeks, so {weeks: 1} becomes zero" if text == ZEROS_OF_DATE_FNS else ""
             raise ValidationError(f"{ZERO_PERIOD}{cause}")

@@ -32,7 +32,11 @@ def _match(spelling: str) -> "re.Match[str] | None":
 
 
 class PeriodError(ValueError):
-    """The text is not an ISO 8601 duration."""
+    """The text is not an ISO 8601 duration; ``nearest`` is the one that another notation means, if any."""
+
+    def __init__(self, message: str, nearest: str | None = None) -> None:
+        super().__init__(message)
+        self.nearest = nearest
 
 
 class Period(NamedTuple):
@@ -54,7 +58,9 @@ class Period(NamedTuple):
         if match is None:
             nearest = nearest_period(spelling)
             meant = f"; did you mean {nearest!r}?" if nearest else ""
-            raise PeriodError(f"{spelling[:40]!r} is not an ISO 8601 duration such as PT30M or P7D{meant}")
+            raise PeriodError(
+                f"{spelling[:40]!r} is not an ISO 8601 duration such as PT30M or P7D{meant}", nearest
+            )
         years, months = (int(part or 0) for part in match.groups()[:2])
         weeks, days, hours, minutes, seconds = (
             float((part or "0").replace(",", ".")) for part in match.groups()[2:]

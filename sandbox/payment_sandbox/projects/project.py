@@ -282,8 +282,8 @@ class Project:
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
             AlreadyAnswered, KeyReused: an earlier request with the caller's key was executed.
-            QuotaReached: the change exceeds a quota, and is not due.
-            Invalid: settings, scenario or faults would contain a secret, and the change is not due.
+            QuotaReached: the change exceeds a quota, which it does not ignore.
+            Invalid: settings, scenario or faults would contain a secret, unless the change ignores quotas.
         """
         with self._state_lock, self.epoch.store.transaction():
             current = self._check_current(epoch)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from flask import Flask, Response
@@ -11,6 +10,7 @@ from werkzeug import Request
 from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.routing import Map
 
+from payment_sandbox.forms.base import nearest_word
 from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.caller import as_caller
@@ -103,7 +103,7 @@ class Part(Flask):
         for rule in self.url_map.iter_rules():
             words = rule.rule.rstrip("/").split("/")
             if len(words) == len(sent) and all(
-                word.startswith("<") or word == each or get_close_matches(each, [word])
+                word.startswith("<") or word == each or nearest_word(each, [word])
                 for word, each in zip(words, sent, strict=True)
             ):
                 return re.sub("<(.+?)>", r"{\1}", rule.rule)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.review.creation_checks import is_creation
 from payment_sandbox.operations.review.evidence import (
+    ACCEPTED_STATUSES,
     Finding,
     ReviewedHistory,
     describe_late,
@@ -68,7 +69,6 @@ ADVICE_BY_ERROR: Final = {  # advice, by words in the error
     ),
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
-ACCEPTED_STATUSES: Final = range(200, 300)
 NO_ANSWER_STATUS: Final = 999
 POLL_INTERVAL_MIN: Final = timedelta(minutes=10)  # the advice of the service
 
