@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -62,15 +62,8 @@ class Named(str):
 class Names:
     """The identifiers of one scene on one server, named by the step in which each appeared first."""
 
-    identifier_keys: Sequence[str] = IDENTIFIER_KEYS
-    own_texts: Sequence[str] = OWN_TEXTS
-    own_values: Sequence[str] = OWN_VALUES
-
-    def __init__(self, start: datetime | None, own_texts: Mapping[str, str] | None = None) -> None:
-        """``own_texts`` maps further texts of the server, such as the address for webhooks, to names.
-
-        Without a ``start``, only the spelling of times is compared.
-        """
+    def __init__(self, start: datetime, own_texts: Mapping[str, str] | None = None) -> None:
+        """``own_texts`` maps further texts of the server, such as the address for webhooks, to names."""
         self.start = start
         self._names: dict[str, Named] = {text: Named(name) for text, name in (own_texts or {}).items()}
         self._step = ""
@@ -95,7 +88,7 @@ class Names:
 
     def normalise(self, value: Any, key: str = "") -> Any:
         """Return a JSON value without what is this server's own."""
-        if key in self.own_values:
+        if key in OWN_VALUES:
             return value if value is None else Named(f"<{type(value).__name__}>")
         if isinstance(value, dict):
             is_event = "occurred" in value  # no call uses the id of an event
@@ -111,9 +104,9 @@ class Names:
             return self._names.get(text, text)
         if key in OWN_ADDRESSES:
             return Named("an address with a scheme" if "://" in text else "an address without a scheme")
-        if key in self.own_texts:
+        if key in OWN_TEXTS:
             return Named(f"<{form_of(text)}>")
-        if key in self.identifier_keys or UUID.fullmatch(text):
+        if key in IDENTIFIER_KEYS or UUID.fullmatch(text):
             return self.name(text, key or "id")
         return self._moment(text) if TIME.fullmatch(text[:TIME_LENGTH_MAX]) else text
 
@@ -122,8 +115,6 @@ class Names:
         try:
             at = datetime.fromisoformat(text)
         except ValueError:
-            return ShownTime(text, spelling)
-        if self.start is None:
             return ShownTime(text, spelling)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return ShownTime(text, spelling, (at - self.start).total_seconds(), at)
