@@ -17,6 +17,7 @@ from payment_sandbox_verify.answer import (
     CannotTell,
     NotAnswered,
     ServiceAnswer,
+    media_type_of,
 )
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.normalising import Gap, Named, Names
@@ -332,7 +333,7 @@ class _Performance:
         if url is None:
             return Named("a page of the service")
         parts = urlsplit(url)
-        query = {name: self._names.normalise(value) for name, value in parse_qsl(parts.query)}
+        query = {name: self._names.normalise(value, name) for name, value in parse_qsl(parts.query)}
         return {"address": f"{parts.scheme}://{parts.netloc}{parts.path}", "query": query}
 
     def _answer_webhooks(self, step: AnswerWebhooks) -> None:
@@ -382,7 +383,7 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
     """Return the compared parts of an answer, without what is the service's own."""
     shown: dict[str, Any] = {}
     if answer.content:
-        shown["media type"] = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+        shown["media type"] = media_type_of(answer.headers.get("Content-Type", ""))
     if answer.headers.get("ETag") is not None:
         etag = answer.headers["ETag"]
         shown["etag"] = names.name(etag, "ETag" if STRONG_ETAG.fullmatch(etag) else "weak ETag")
