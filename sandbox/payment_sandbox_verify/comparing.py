@@ -18,7 +18,7 @@ from payment_sandbox_verify.differences import (
     leaves,
     type_of,
 )
-from payment_sandbox_verify.normalising import ShownTime, anonymize
+from payment_sandbox_verify.normalising import ShownTime, anonymize, without_form
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.rules import (
     ALSO_SHOWN,
@@ -72,6 +72,7 @@ NOT_MODIFIED: Final = 304
 UPDATED_FIELDS: Final = tuple(UpdateForm().fields)
 UPDATE_RULES: Final = {"amount": "SET-52", "order_lines": "SET-52"}
 BLOCK_RULES: Final = {"order_line_details": "END-04", "amount_details": "END-05"}
+FORM_AND_VALUE_RULES: Final = (("LDET-04", "LDET-01"), ("QR-19", "QR-20"))  # of the same fields
 DECISIVE_STATUSES: Final = (401, 412)  # these name their rule, whatever the other server answers
 CREATED: Final = 201
 
@@ -110,11 +111,9 @@ class _SceneComparison:
             str, tuple[str, str]
         ] = {}  # by order: the rule that differs, or "", and the reason
         self._changed: set[str] = set()  # the orders with another difference
-        self._put: dict[str, dict[str, str]] = {}  # by order: the rules of the fields that a PUT has changed
 
     def compare(self, pair: "_StepPair") -> None:
         """Compare a step, unless what it refers to differs already."""
-        pair = self._with_put_fields(pair)
         cause = self._cause(pair)
         if cause is not None:
             self._hide(pair, *cause)
@@ -132,16 +131,6 @@ class _SceneComparison:
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
         else:
             self._agree(pair)
-
-    def _with_put_fields(self, pair: "_StepPair") -> "_StepPair":
-        """Name the fields that a PUT of the order has changed by the rule of changes."""
-        step, names = pair.step, pair.names | pair.saved
-        if isinstance(step, ApiCall) and step.method == "PUT" and isinstance(step.body, dict):
-            rules = {name: UPDATE_RULES.get(name, "SET-51") for name in step.body if name in UPDATED_FIELDS}
-            self._put |= {name: {**self._put.get(name, {}), **rules} for name in names}
-        return pair._replace(
-            put={field: rule for name in names for field, rule in self._put.get(name, {}).items()}
-        )
 
     def _taint_etags(self, pair: "_StepPair", differences: list[AnswerDifference]) -> None:
         """What later steps do with a different ETag is a consequence."""
@@ -186,13 +175,15 @@ class _StepPair(NamedTuple):
     play: Played
     theirs: Observation
     ours: Observation
-    put: Mapping[str, str] = {}
-    """The rules of the fields that a PUT has changed."""
 
     @property
     def about(self) -> Mapping[str, str]:
-        """The rules that name differences at certain paths."""
-        return {**self.put, **self.step.about} if isinstance(self.step, ApiCall) else {}
+        """The rules that name differences at certain paths; of a change, its fields."""
+        if not isinstance(self.step, ApiCall):
+            return {}
+        sent = self.step.body if self.step.method == "PUT" and isinstance(self.step.body, dict) else {}
+        changed = {name: UPDATE_RULES.get(name, "SET-51") for name in sent if name in UPDATED_FIELDS}
+        return {**changed, **self.step.about}
 
     @property
     def names(self) -> frozenset[str]:
@@ -346,7 +337,8 @@ class _StepPair(NamedTuple):
         if state is not None:
             yield self._field_difference(self._state_rule(step, is_refund), state)
             changed = [leaf for leaf in changed if not _follows_from_state(step, leaf)]
-        for leaf in {leaf.plain: leaf for leaf in reversed(changed)}.values():
+        first = {leaf.plain: index for index, leaf in reversed([*enumerate(changed)])}
+        for leaf in (changed[index] for index in sorted(first.values())):
             yield self._field_difference(self._rule_of_leaf(step, leaf), leaf)
         yield from self._compare_headers()
 
@@ -356,7 +348,9 @@ class _StepPair(NamedTuple):
             return "TEV-01"
         paths = (leaf.plain, leaf.plain.removeprefix("transactions."), leaf.plain.partition(".")[0])
         named = next((self.about[path] for path in paths if path in self.about), rule)
-        return _rule_of_spelling(step, leaf, rule) or _rule_of_block(step, leaf) or named
+        if leaf.plain.startswith(tuple(BLOCK_RULES)) and type(leaf.theirs) is not type(leaf.ours):
+            named = rule  # the form of a value, whatever the call before has changed
+        return _rule_of_spelling(step, leaf, rule) or _rule_of_block(step, leaf) or _rule_of_type(leaf, named)
 
     def _state_rule(self, step: ApiCall, is_refund: bool) -> str:
         rule = REFUND_RULE if is_refund else step.about.get("status", "")
@@ -369,8 +363,14 @@ class _StepPair(NamedTuple):
         return rule or self.step_rules[0]
 
     def _changed_leaves(self, is_refund: bool) -> Iterator[Leaf]:
+        own = [each for each in self._leaves() if each.path == "id"] if is_refund else []
+        own_ids = [without_form(each) for leaf in own for each in (leaf.theirs, leaf.ours)]
         for leaf in self._leaves():
-            if not is_alike(leaf, self.play.seconds) and (not is_refund or _is_in_refund(leaf)):
+            if is_alike(leaf, self.play.seconds) or (is_refund and not _is_in_refund(leaf)):
+                continue
+            if (
+                leaf.name != "order_id" or [without_form(leaf.theirs), without_form(leaf.ours)] != own_ids
+            ):  # follows from the id
                 yield leaf
 
     def _compare_status(self, step: ApiCall) -> Iterator[AnswerDifference]:
@@ -445,6 +445,12 @@ def _rule_of_spelling(step: ApiCall, leaf: Leaf, rule: str) -> str:
         return "SET-20"
     is_default = leaf.plain == PERIOD_PATH and leaf.ours in DEFAULT_PERIODS.values()
     return _rule_of_period(step) if is_default else ""
+
+
+def _rule_of_type(leaf: Leaf, rule: str) -> str:
+    """Return the rule of the form if the type of a value differs, and the rule of the value otherwise."""
+    form, value = next((pair for pair in FORM_AND_VALUE_RULES if rule in pair), (rule, rule))
+    return value if type(leaf.theirs) is type(leaf.ours) or MISSING in (leaf.theirs, leaf.ours) else form
 
 
 def _rule_of_block(step: ApiCall, leaf: Leaf) -> str:

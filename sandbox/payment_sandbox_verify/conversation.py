@@ -18,7 +18,12 @@ from payment_sandbox_verify.generated import (
     read,
     state_scenes,
 )
-from payment_sandbox_verify.payment_scenes import authorization_scenes, card_scenes, payment_scenes
+from payment_sandbox_verify.payment_scenes import (
+    authorization_scenes,
+    card_scenes,
+    payment_scenes,
+    repeated_scenes,
+)
 from payment_sandbox_verify.rules import VISIT_RULES
 from payment_sandbox_verify.samples import (
     CARD,
@@ -70,6 +75,7 @@ def all_scenes() -> list[ConversationScene]:
         *_given_up_scenes(),
         *state_scenes(),
         *payment_scenes(),
+        *repeated_scenes(),
         *authorization_scenes(),
         *card_scenes(),
         *_code_scenes(),
@@ -139,6 +145,9 @@ def _transport_steps() -> Iterator[ConversationStep]:
         ("a list", b"[1]"),
         ("a text", b'"order"'),
         ("nothing", b""),
+        ("two amounts", b'{"currency": "EUR", "amount": 1000, "amount": 2000}'),
+        ("NaN", b'{"currency": "EUR", "amount": NaN}'),
+        ("half a surrogate", b'{"currency": "EUR", "amount": 1000, "description": "\\ud800"}'),
     ):
         yield post(ORDERS_PATH, None, "SET-08", f"a body of {shown}", content=content)
     yield post(ORDERS_PATH, None, "SET-09", "a body of more than 1 MiB", content=OVERSIZED_BODY)
@@ -148,6 +157,19 @@ def _transport_steps() -> Iterator[ConversationStep]:
         ("JSON as plain text", b'{"currency": "EUR", "amount": 1}'),
     ):
         yield post(ORDERS_PATH, None, "SET-09", f"a body of {shown}", content=content, headers=plain)
+    json = b'{"currency": "EUR", "amount": 1000}'
+    for media_type in (
+        "application/json; charset=utf-8",
+        "Application/JSON",
+        "application/json;charset=UTF-8",
+    ):
+        headers = {"Content-Type": media_type}
+        yield post(ORDERS_PATH, None, "END-01", f"a body of {media_type}", content=json, headers=headers)
+        yield ApiCall(
+            method="PUT", path=ORDER_PATH, content=b"{}", rules="END-01", name=media_type, headers=headers
+        )
+    yield post(ORDERS_PATH, None, "SET-08", "a body with a byte order mark", content=b"\xef\xbb\xbf" + json)
+    yield post("//v1/orders/", order, "SET-01", "an order with an empty path segment")
     for path in ("/orders/", "/v2/orders/"):
         yield post(path, order, "VER-02", f"an order at {path}")
     yield get(f"{ORDERS_PATH}<<order.id>>", "SET-01 VER-01", "a read without the final slash")
@@ -239,6 +261,7 @@ def _condition_steps() -> Iterator[ConversationStep]:
         "END-06",
         "a read with both blocks",
     )
+    yield get(f"{ORDER_PATH}?fields[0]=amount_details", "END-06", "a read with a numbered block")
     yield get(f"{ORDER_PATH}?fields[]=no_such_block", "END-06", "a read with an unknown block")
     yield get(ORDER_PATH, "END-03", "a read", saves="first")
     for tags in ("<<first@ETag>>", '"x", <<first@ETag>>', "W/<<first@ETag>>", '"x"', "*"):
@@ -262,7 +285,7 @@ def _condition_steps() -> Iterator[ConversationStep]:
     yield ApiCall(
         method="DELETE",
         path=ORDER_PATH,
-        rules="SET-33 SET-50",
+        rules="SET-50 SET-33",
         name="a cancellation",
         headers=current,
         saves="order",
@@ -400,6 +423,7 @@ def _code_scenes() -> Iterator[ConversationScene]:
         post(CODES_PATH, code, rules, "a QR request of an amount", saves="code", about=about),
         Customer(order="code", action="visit", rules="QR-26", name="the QR image"),
     ]
+    steps.append(post(CODES_PATH, code, rules, "the same QR request again", about={**about, "id": "QR-23"}))
     for amount in (1, 7, 10, 1295, 123456):
         steps.append(post(CODES_PATH, {**code, "amount": amount}, "QR-01", f"a QR request of {amount} cents"))
     bounds = (

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING
-from payment_sandbox_verify.normalising import UUID_FORM, Gap, Named, ShownTime
+from payment_sandbox_verify.normalising import Gap, Named, ShownTime, without_form
 from payment_sandbox_verify.rules import GENERAL_RULES, INDEX
 
 DURATION: Final = re.compile(r"P(?=.)(\d{1,9}[YMWD]){0,4}(T(\d{1,9}[HMS]){1,3})?")
@@ -38,8 +38,9 @@ class AnswerDifference(NamedTuple):
 
     @property
     def is_decisive(self) -> bool:
-        """Whether the outcome of the call or the status differs, from which more follows."""
-        return self.path in ("", *STATE_PATHS) and not self.is_message
+        """Whether the outcome of the call, the record or the status differs, from which more follows."""
+        is_other_record = self.path == "id" and without_form(self.theirs) != without_form(self.ours)
+        return (self.path in ("", *STATE_PATHS) or is_other_record) and not self.is_message
 
     @property
     def kind(self) -> tuple[str, str, str]:
@@ -97,7 +98,7 @@ def is_respelled(leaf: Leaf) -> bool:
 
 def is_other_form(leaf: Leaf) -> bool:
     """Whether both values are the same identifier, in another form."""
-    names = [str(each).replace(UUID_FORM, "") for each in (leaf.theirs, leaf.ours) if isinstance(each, Named)]
+    names = [without_form(each) for each in (leaf.theirs, leaf.ours) if isinstance(each, Named)]
     return len(names) == 2 and names[0] == names[1]
 
 

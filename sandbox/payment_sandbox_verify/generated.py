@@ -206,7 +206,7 @@ def _change(name: str, value: object, rule: str) -> Iterator[ConversationStep]:
     sent = f"PUT with {name} of {value!r:.60}"
     path = f"{ORDERS_PATH}<<order.id>>/"
     yield ApiCall(method="PUT", path=path, body={name: value}, rules=rule, name=sent, saves="order")
-    yield ApiCall(method="GET", path=path, rules=rule, name=f"{sent}, read", saves="order")
+    yield get(path, rule, f"{sent}, read", saves="order", about={name: rule})
 
 
 class OrderCall(NamedTuple):

@@ -12,6 +12,7 @@ TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+
 SPECIFIC: Final = re.compile(  # must match in linear time, because strings may be long
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\b[0-9a-f]{8,}(?:-\w{1,40})?\b"
 )
+DIGIT: Final = re.compile(r"\d")
 TEXT_LENGTH_MAX: Final = 100_000
 TIME_LENGTH_MAX: Final = 40
 OWN_ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
@@ -26,6 +27,7 @@ OWN_TEXTS: Final = (  # texts of which only the form has a rule
     *("truncated_pan", "card_expiry", "consumer_bic", "consumer_iban", "creditor_bic", "creditor_iban"),
     *("list_type", "payment_method_brand"),
 )
+FIXED_LENGTHS: Final = ("card_expiry",)
 OWN_VALUES: Final = (  # values of which only the type has a rule
     *("cardholder_name", "consumer_city", "consumer_name", "beneficiary", "merchant_sub_id", "msc_amount"),
     *("creditor_account_holder_name", "creditor_account_holder_city", "creditor_account_holder_country"),
@@ -62,6 +64,11 @@ class Named(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def without_form(name: Any) -> str:
+    """Return the name of an identifier, without its form."""
+    return str(name).replace(UUID_FORM, "")
 
 
 class Names:
@@ -121,13 +128,13 @@ class Names:
         if key in OWN_ADDRESSES:
             return Named("an address with a scheme" if "://" in text else "an address without a scheme")
         if key in OWN_TEXTS:
-            return Named(f"<{form_of(text)}>")
+            return Named(f"<{DIGIT.sub('d', text) if key in FIXED_LENGTHS else form_of(text)}>")
         if key in IDENTIFIER_KEYS or UUID.fullmatch(text):
             return self.name(text, place or "id")
         return self._moment(text) if TIME.fullmatch(text[:TIME_LENGTH_MAX]) else text
 
     def _moment(self, text: str) -> Any:
-        spelling = re.sub(r"\d", "d", text)
+        spelling = DIGIT.sub("d", text)
         try:
             at = datetime.fromisoformat(text)
         except ValueError:

@@ -85,6 +85,63 @@ def payment_scenes() -> Iterator[ConversationScene]:
     )
 
 
+def repeated_scenes() -> Iterator[ConversationScene]:
+    """Yield further attempts on the hosted page, a changed order that is paid, and amounts of other types."""
+    attempts = {"transactions": "SET-18", "last_transaction_added": "SET-18"}
+    actions = (("pay", "declined"), ("choose", WALLET_WEB), ("pay", ""))
+    steps: list[ConversationStep] = [create(**SHOP)]
+    for number, (action, choice) in enumerate(actions, 1):
+        name = f"step {number} on the hosted page, {action} {choice}".rstrip()
+        steps.append(Customer(order="order", action=action, choice=choice, rules="SET-18", name=name))
+        steps.append(
+            read("order", "SET-18 SET-28", blocks=True, name=f"the order after {name}", about=attempts)
+        )
+    steps.append(Webhooks(rules=WEBHOOK_RULES))
+    yield ConversationScene("attempts on the hosted page", tuple(steps), is_costly=True)
+    changes = {"amount": 1250, "return_url": "https://shop.invalid/changed", "description": "Changed"}
+    pay = Customer(order="order", action="pay", choice=WALLET_WEB, rules="SET-51", name="it is paid")
+    about = {"amount": "SET-52", "transactions.amount": "SET-52", "amount_details": "SET-52"}
+    steps = [create(**SHOP), put(changes, "SET-52 SET-51", "a change of amount and return_url"), pay]
+    steps.append(read("order", "SET-52", blocks=True, name="the changed order, paid", about=about))
+    keys = {"Idempotency-Key": "<<order.id>>"}
+    for name, headers in (("with a key", keys), ("with the same key", keys), ("without the key", {})):
+        body = {"amount": 600, "description": "part"}
+        about = {"id": "SET-71"} if headers else {}
+        shown = f"a refund {name}"
+        steps.append(
+            post(
+                f"{ORDER_PATH}refunds/",
+                body,
+                "SET-71 END-10",
+                shown,
+                saves="refund",
+                headers=headers,
+                about=about,
+            )
+        )
+        steps.append(read("order", "SET-71", blocks=True, name=f"the order after {shown}"))
+    steps.append(post(f"{ORDERS_PATH}<<refund.id>>/refunds/", {}, "SET-49 SET-48", "a refund of a refund"))
+    steps.append(order_call(CANCEL, "a cancellation of a refund", order="refund"))
+    yield ConversationScene("a changed order, paid", tuple(steps), is_costly=True)
+    steps = [*_authorize(CARD, "manual"), order_call(_part("captures", 500), "a capture of a half")]
+    for kind in ("captures", "voids", "refunds"):
+        for value in ("100", 12.5, -1, True, None):
+            call = _part(kind, 0)._replace(
+                body={"amount": value, "description": "part"}, rules="SET-11 LIM-02"
+            )
+            steps.append(order_call(call, f"{kind[:-1]} of {value!r}"))
+    for kind in ("captures", "voids", "refunds"):
+        for quantity in (0, -1, 1.5, "1"):
+            call = _lines(kind, "socks", 1)
+            lines = [{"merchant_order_line_id": "socks", "quantity": quantity}]
+            call = call._replace(
+                body={"description": "lines", "order_lines": lines}, rules=f"LINE-06 {call.rules}"
+            )
+            steps.append(order_call(call, f"{kind[:-1]} of {quantity!r} socks"))
+    steps.append(read("order", "SET-47", blocks=True))
+    yield ConversationScene("amounts and quantities of other types", tuple(steps), is_costly=True)
+
+
 def _payment(method: str) -> Iterator[ConversationStep]:
     rules = PAID_RULES[method]
     yield from banks_for(method)
@@ -177,6 +234,14 @@ PLANS: Final = {  # captures, voids and refunds of an authorized order
         _lines("captures", "socks", 1),
     ),
     "voided in part, then captured": (_part("voids", 250), _lines("voids", "socks", 1), ALL, CANCEL),
+    "with each amount twice": (
+        *(_part("captures", 200), _part("captures", 200), _part("voids", 100), _part("voids", 100)),
+        *(_part("refunds", 100), _part("refunds", 100), REFUND_REST),
+    ),
+    "with each line twice": (
+        *(_lines("captures", "socks", 1), _lines("captures", "socks", 1)),
+        *(_lines("refunds", "socks", 1), _lines("refunds", "socks", 1)),
+    ),
     "cancelled": (REFUND_REST, CANCEL, ALL, _part("voids", 1), CANCEL),
 }
 
@@ -263,7 +328,8 @@ def _plan_steps(plan: tuple[OrderCall, ...], state: str, method: str) -> Iterato
             yield order_call(call, name)
         if kind == "refunds":
             yield get(f"{ORDERS_PATH}<<change.id>>/", "SET-48", f"the refund of {name}")
-        yield read("order", EFFECT_RULES[kind], blocks=True, name=f"the order after {name}")
+        effects = dict(zip(("amount_details", "order_line_details"), VALUE_RULES.get(kind, ()), strict=False))
+        yield read("order", EFFECT_RULES[kind], blocks=True, name=f"the order after {name}", about=effects)
 
 
 def _kind_of(call: OrderCall) -> str:
@@ -283,6 +349,10 @@ EFFECT_RULES: Final = {  # the rules of an order after a call, by its kind
     "refunds": "SET-26",
     "": "SET-26",
 }
+
+
+VALUE_RULES: Final = {"captures": ("SET-47", "STA-19"), "voids": ("VOID-01", "STA-20")}
+"""The rules of the amounts and lines that a call moves."""
 
 
 def card_scenes() -> Iterator[ConversationScene]:
@@ -305,6 +375,9 @@ def card_scenes() -> Iterator[ConversationScene]:
         ("no body", None, None),
         ("an empty body", b"", None),
         ("an empty object", None, {}),
+        ("an empty list", None, []),
+        ("null", b"null", None),
+        ("an empty text", b'""', None),
     ):
         capture = ApiCall(
             method="POST",
@@ -314,11 +387,21 @@ def card_scenes() -> Iterator[ConversationScene]:
             rules="SET-10 END-11",
             name=f"a capture with {shown}",
         )
+        refund = post(
+            f"{ORDER_PATH}refunds/", body, "SET-10 END-10", f"a refund with {shown}", content=content
+        )
         yield ConversationScene(
-            f"captured with {shown}", (*_authorize(CARD, "manual"), capture), is_costly=True
+            f"captured with {shown}", (*_authorize(CARD, "manual"), capture, refund), is_costly=True
         )
     for card_use in STORED_CARD_USES:
         yield ConversationScene(card_use.use, tuple(_stored_card(card_use)), is_costly=True)
+        failed = f"a failed first {card_use.use} payment"
+        failing: tuple[ConversationStep, ...] = (
+            create(card(**{card_use.field: "first"}), rules="CARD-04 STA-02"),
+            Customer(order="order", action="pay", choice="declined", rules="SET-28", name=failed),
+            read("order", "CARD-20 SET-28", name=f"the order after {failed}", about={"status": "SET-35"}),
+        )
+        yield ConversationScene(failed, failing)
     yield ConversationScene("stored cards without a card", tuple(_missing_card()), is_costly=True)
 
 
@@ -367,6 +450,7 @@ def _stored_card(card_use: StoredCardUse) -> Iterator[ConversationStep]:
     shown = f"a first {use} payment"
     yield Customer(order="first", action="pay", choice="challenge", rules=first, name=shown)
     yield read("first", f"{first} CARD-20 CARD-19")
+    yield read("first", f"CARD-20 {first}", name=f"{shown}, read again")
     for number, (amount, cvc, rule) in enumerate(_charges(card_use)):
         about = {"transactions.payment_url": "TX-13", "status": rule.split()[0]}
         name = f"{use} of {amount} cents with {cvc or 'no CVC'}"

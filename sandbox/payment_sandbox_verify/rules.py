@@ -143,7 +143,7 @@ REASONS_UNCHECKED: Final[Mapping[str, str]] = {
     ),
     "needs a person to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-14 QR-17 QR-27 WQR-01",
     "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
-    "needs a card of each kind, typed by a person": "CARD-02 CARD-08 GEN-02 SET-18 SET-28",
+    "needs a card of each kind, typed by a person": "CARD-02",
     "needs an account with different permissions": "CARD-09 FLOW-10 FLOW-11 SET-13",
     "needs a different sandbox setting": "CUS-14 SET-23 SET-39 SET-60 SET-63",
     "needs days or years to pass": "LIM-08 LIM-09 SET-22 SET-45 SET-69",

@@ -148,6 +148,7 @@ def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED)
     """Sum up comparisons by rule; ``reason_unchecked`` explains why the other rules were not compared."""
     scenes = list(compared)
     differences = list(chain.from_iterable(scene.differences for scene in scenes))
+    differing = differing_rules(differences)
     agreed = {rule: RuleReport(rule, Verdict.AGREES) for scene in scenes for rule in scene.agreed}
     hidden = ChainMap(*(scene.hidden for scene in scenes))  # the first reason counts
     known = [rule["id"] for rule in rules()]
@@ -156,15 +157,16 @@ def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED)
         **{rule: RuleReport(rule, Verdict.UNKNOWN, unchecked[rule]) for rule in known},
         **{rule: RuleReport(rule, Verdict.UNKNOWN, *reason) for rule, reason in hidden.items()},
         **agreed,
-        **{each.rule: each for each in differing_rules(differences)},
+        **{each.rule: each for each in differing},
     }
-    return VerificationResult({rule: reports[rule] for rule in known}, differences)
+    ordered = [*(report.rule for report in differing), *known]  # the first step that differs shows the cause
+    return VerificationResult({rule: reports[rule] for rule in ordered}, differences)
 
 
 def differing_rules(differences: Iterable[AnswerDifference]) -> list[RuleReport]:
-    """Return the report of each rule that has a difference."""
+    """Return the report of each rule that has a difference, in the order of the conversation."""
     grouped = by_rule(differences)
-    return [RuleReport(rule, Verdict.DIFFERS, _reasons(grouped[rule])) for rule in sorted(grouped)]
+    return [RuleReport(rule, Verdict.DIFFERS, _reasons(reasons)) for rule, reasons in grouped.items()]
 
 
 def _reasons(differences: Sequence[AnswerDifference]) -> str:

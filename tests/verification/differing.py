@@ -202,6 +202,64 @@ def _find_no_order_first(x: Exchange) -> None:
         x.reply(404, type="NotFound", value="no such order")
 
 
+AUTHORIZATION = "credit-card authorization"
+
+
+def _answer_equal_refunds_once() -> Alteration:
+    """Return an alteration that answers a refund with the first one of the same body."""
+    answers: dict[str, Record] = {}
+
+    def alter(x: Exchange) -> None:
+        if x.path.endswith("/refunds/") and not x.error:
+            x.data = answers.setdefault(f"{x.path}{x.body}", x.data)
+
+    return alter
+
+
+def _capture_less_again() -> Alteration:
+    """Return an alteration that reduces a capture that was sent before to a cent."""
+    seen: set[str] = set()
+
+    def alter(x: Exchange) -> None:
+        if x.path.endswith("/captures/amount/") and x.options["headers"].get("If-Match") != '"stale"':
+            request = f"{x.path}{x.body}"
+            x.body.update({"amount": 1} if request in seen else {})
+            seen.add(request)
+
+    return alter
+
+
+def _show_tokens_once() -> Alteration:
+    """Return an alteration that omits a token in answers after the first."""
+    shown: set[str] = set()
+
+    def alter(x: Exchange) -> None:
+        for attempt in x.data["transactions"] if x.is_order and x.data["amount"] == 1000 else ():
+            details = attempt.get("payment_method_details") or {}
+            if "first" in details.values() and details.get("vault_token"):
+                if details["vault_token"] in shown:
+                    del details["vault_token"]
+                else:
+                    shown.add(details["vault_token"])
+
+    return alter
+
+
+def _store_failed_card(attempt: Record) -> None:
+    if attempt["status"] == "error":
+        attempt["payment_method_details"]["vault_token"] = UNKNOWN_ID
+
+
+def _refuse_charset(x: Exchange) -> None:
+    if "charset" in x.options["headers"].get("Content-Type", ""):
+        x.reply(415, type="UnsupportedMediaType", value="no charset")
+
+
+def _count_one_cent_more(details: Record) -> None:
+    if details.get("captured"):
+        details["captured"] += 1
+
+
 DEVIATIONS: dict[str, Deviation] = {
     "offsets are ignored": Deviation(
         "QR-16",
@@ -302,6 +360,47 @@ DEVIATIONS: dict[str, Deviation] = {
         "SET-19",
         "repeated requests | QR requests",
         after=change_text(r'("merchant_id": ")[0-9a-f-]{36}', r"\1merchant_7"),
+    ),
+    "an equal refund is answered with the first one": Deviation(
+        "SET-48", f"{AUTHORIZATION}, with each amount twice", after=_answer_equal_refunds_once()
+    ),
+    "an equal capture takes a cent": Deviation(
+        "SET-47 SET-48", f"{AUTHORIZATION}, with each amount twice", before=_capture_less_again()
+    ),
+    "refunds are a cent more": Deviation(
+        "SET-48",
+        "credit-card, paid",
+        after=in_refunds(lambda refund: refund.update(amount=refund["amount"] + 1)),
+    ),
+    "only the last attempt is shown": Deviation(
+        "SET-18",
+        "attempts on the hosted page",
+        after=in_orders(lambda order: order.update(transactions=order["transactions"][-1:])),
+    ),
+    "a token is read once": Deviation("CARD-20", "one-click", after=_show_tokens_once()),
+    "a failed first payment has a token": Deviation(
+        "CARD-20", "a failed first recurring payment", after=in_attempts(_store_failed_card)
+    ),
+    "a charset is refused": Deviation(
+        "END-01",
+        "paths and bodies",
+        after=_refuse_charset,
+        words="a body of application/json; charset=utf-8: 415",
+    ),
+    "the first amount is charged": Deviation(
+        "SET-52",
+        "a changed order, paid",
+        after=in_orders(
+            lambda order: [put(amount=1000)(each) for each in order["transactions"] if each["amount"] == 1250]
+        ),
+    ),
+    "one capture too many is counted": Deviation(
+        "SET-47 SET-48",
+        f"{AUTHORIZATION}, captured by amount",
+        after=in_orders(lambda order: _count_one_cent_more(order.get("amount_details", {}))),
+    ),
+    "years of cards have two digits": Deviation(
+        "CARD-15", "card challenge, pay", after=change_text(r'("card_expiry": "\d\d)\d\d', r"\1")
     ),
     "repeated requests create again": Deviation(
         "SET-71",

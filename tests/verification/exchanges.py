@@ -59,8 +59,10 @@ class AlteringSession(requests.Session):
         exchange = Exchange(method, url, body)
         exchange.options = options
         if self.before is not None and isinstance(body, dict):
+            sent = json.dumps(body)
             self.before(exchange)
-            options["data"] = json.dumps(body).encode()
+            if json.dumps(body) != sent:
+                options["data"] = json.dumps(body).encode()
         response = super().request(method, url, **options)
         if self.after is not None:
             exchange.response, exchange.data = response, _parse_json(response)
