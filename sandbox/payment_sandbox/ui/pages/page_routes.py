@@ -228,7 +228,11 @@ def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     ]
     problem = (failed[-1].fault or failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
     is_pending = any(webhook.state is DeliveryState.PENDING for webhook in webhooks)
-    return DeliveryCounts(len(webhooks), len(delivered), is_pending, problem)
+    unsent = 0
+    if not webhooks:  # looking for unsent ones takes time in a large project
+        unsent = sum(each.order_id == page.order.id for each in page.project.epoch.unsent_webhooks())
+        problem = "no webhook address" if unsent else None
+    return DeliveryCounts(len(webhooks) + unsent, len(delivered), is_pending, problem)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", waits=True, **FORM_FACTS)
