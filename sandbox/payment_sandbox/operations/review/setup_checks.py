@@ -40,7 +40,6 @@ def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
             f"{LISTEN} an address, and set webhook_url to it, in the order or in the project's settings.",
             None,
             (),
-            kind=HINT,
         )
 
 
