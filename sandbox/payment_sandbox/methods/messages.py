@@ -30,7 +30,7 @@ MESSAGES: Final[Mapping[str, Labels]] = {
     TransactionStatus.ERROR: Labels(
         CUSTOMER_MESSAGE,
         "De betaling is mislukt. Probeer het opnieuw of kies een andere betaalmethode.",
-        "Die Zahlung ist fehlgeschlagen. Bitte versuchen Sie es erneut oder wählen Sie eine andere Zahlungsart.",
+        "Die Zahlung ist fehlgeschlagen. Versuchen Sie es erneut oder wählen Sie eine andere Zahlungsart.",
         "Le paiement a échoué. Veuillez réessayer ou choisir un autre moyen de paiement.",
     ),
     TransactionStatus.CANCELLED: Labels(
