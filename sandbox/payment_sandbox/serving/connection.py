@@ -74,7 +74,7 @@ class ConnectionPlaces:
         self._changed.set()
 
     def leave(self, end: Callable[[], object]) -> None:
-        """End what works for a closed connection; when a crowd leaves at once, other calls come in between."""
+        """End the work for a closed connection; when a crowd leaves at once, others are served in between."""
         self._leaving.append(end)
         if len(self._leaving) == 1:
             asyncio.get_running_loop().call_soon(self._end_some)
