@@ -23,7 +23,7 @@ from payment_sandbox.ui.dashboard.reviewing import current_review
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.projects_control import refuse_beyond_quota, refuse_known_keys
+from payment_sandbox.web.control import create_project
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import route
 
@@ -67,12 +67,9 @@ def post_project(call: Call) -> Response:
     if not signing_in.may_create(call):
         raise RequestRefused(403, "sign in with the control token to create projects")
     refuse_wrong_form(call, NEW_PROJECT)
-    refuse_beyond_quota(call)
     given = {name: call.request.form.get(name, "").strip() for name in ("name", "mode")}
-    settings = {name: value for name, value in given.items() if value}
-    refuse_known_keys(call.site.registry, settings)
     try:
-        project, api_key = call.site.registry.create(settings)
+        project, api_key = create_project(call, {name: value for name, value in given.items() if value})
     except Invalid as invalid:
         return _projects_page(call, 400, problems=[each.message for each in invalid.violations], typed=given)
     return _projects_page(call, 201, created=project, api_key=api_key)
