@@ -16,7 +16,6 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events, UnstoredEntry, shorten
 from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
@@ -350,7 +349,6 @@ class Project:
     def activate(self, scenario: Scenario) -> None:
         """Switch to a scenario."""
         with self.edit() as edit:
-            edit.record_choice("scenario", edit.state.scenario.document)
             if scenario.document != edit.state.scenario.document:
                 edit.state = edit.state.note_unmatched(scenario_unmatched(edit.epoch))
             edit.state = edit.state.with_scenario(scenario)
@@ -382,16 +380,7 @@ class Project:
         with self.edit() as edit:
             if unless():
                 return
-            before = edit.state.base_settings.as_mapping()
             edit.state = edit.state.with_settings(data)
-            after = edit.state.base_settings.as_mapping()
-            replaced = {
-                name: old
-                for name, old in before.items()
-                if name not in SETTINGS_NOT_REPLAYED and after[name] != old
-            }
-            if replaced:
-                edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
             self.epoch.outbox.send_unsent()
