@@ -10,13 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Final
 
 from payment_sandbox import PaymentSandbox, PaymentSandboxServer
+from payment_sandbox.orders.actions import ActionName
 from tests.support.ports import free_port
 
 ORDER: Final = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
-CALLS: Final = {
+CALLS: Final[dict[str, tuple[str, ActionName]]] = {
     # the path of the webhook, and the customer's action
     "paid": ("/slash/", "pay"),
     "refused": ("/slash/", "fail"),
@@ -75,9 +77,8 @@ def main(name: str, *command: str) -> None:
             with on_port(api, command[1:]) as url:
                 answers = meet(api, url)
         else:
-            from tests.compat.frameworks.programs.in_process import SHOPS, Payments
-
-            api.deliver_to(SHOPS[name](Payments(api)))
+            shops = import_module("tests.compat.frameworks.programs.in_process")
+            api.deliver_to(shops.SHOPS[name](shops.Payments(api)))
             answers = meet(api, "http://testserver")
     print(json.dumps(answers))
 
