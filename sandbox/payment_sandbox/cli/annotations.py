@@ -1,7 +1,7 @@
 """Findings in machine formats: GitHub annotations, and SARIF for code scanning tools."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import click
@@ -28,17 +28,19 @@ format_option = click.option(
 
 
 class Annotation(NamedTuple):
-    """A finding: a stable id (such as a rule), the problem and the advice."""
+    """A finding: a stable id (such as a rule), the problem and the advice, and facts such as its order."""
 
     id: str
     problem: str
     advice: str = ""
     is_hint: bool = False
+    facts: Mapping[str, str] = {}
 
     @property
     def text(self) -> str:
-        """The problem and the advice, on two lines."""
-        return "\n".join(filter(None, (self.problem, self.advice)))
+        """The problem, the advice and the facts, a line each."""
+        facts = [f"{name.capitalize()}: {value}" for name, value in self.facts.items()]
+        return "\n".join(filter(None, (self.problem, self.advice, *facts)))
 
 
 def format_findings(annotations: Sequence[Annotation], form: str, tool: str) -> list[str]:
@@ -69,6 +71,7 @@ def _sarif_report(annotations: Sequence[Annotation], tool: str) -> dict[str, Any
             "level": "note" if each.is_hint else "error",
             "message": {"text": each.text},
             "partialFingerprints": {"finding/v1": f"{each.id} {each.problem}"},
+            "properties": dict(each.facts),
         }
         for each in annotations
     ]

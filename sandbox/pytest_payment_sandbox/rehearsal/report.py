@@ -6,16 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from payment_sandbox.operations.review.lessons import lesson_of
+from payment_sandbox.operations.review.lessons import lesson_of, where_to_read
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
 from pytest_payment_sandbox.rehearsal.places import shop_lines
 
 JSON_SUFFIX: Final = ".json"
-MISTAKES_ADDRESS: Final = (
-    "https://github.com/payment-sandbox/payment-sandbox/blob/main"
-    "/sandbox/payment_sandbox/ui/docs/pages/mistakes.md"
-)
 TestReport = dict[str, Any]
 """The report on a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
 Reports = Sequence[TestReport]
@@ -48,7 +44,7 @@ def report_of(name: str, outcome: RehearsalOutcome, rerun_command: Callable[[str
 
 def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, Any]:
     lesson = lesson_of(finding.problem.kind)
-    risk = f"Risk: {lesson.risk}. See {MISTAKES_ADDRESS}#{lesson.section}" if lesson is not None else ""
+    risk = f"Risk: {lesson.risk}. See {where_to_read(lesson.path)}" if lesson is not None else ""
     return {
         "kind": finding.problem.kind,
         "sentence": finding.sentence,
