@@ -123,20 +123,22 @@ class MemoryStore(Store):
         for request in change.qr_requests:
             self._qr_requests[request.id] = request
         for delivery in change.deliveries:
+            own = {each.id: each for each in self.deliveries_of(delivery.order_id)}
+            self._deliveries_of[delivery.order_id] = tuple({**own, delivery.id: delivery}.values())
             self._deliveries[delivery.id] = delivery
-            self._deliveries_of.setdefault(delivery.order_id, {})[delivery.id] = None
         for answer_id in change.forgotten_answers:
             self._answers.pop(answer_id, None)
         for saved in change.answers:
             self._answers.pop(saved.id, None)  # an expired one, so that the order stays that of time
             self._answers[saved.id] = saved
-        for delivery_id in surplus:
-            order_id = self._deliveries.pop(delivery_id).order_id
-            of_order = self._deliveries_of[order_id]
-            del of_order[delivery_id]
-            if not of_order:
+        for order_id in {self._deliveries.pop(delivery_id).order_id for delivery_id in surplus}:
+            rest = tuple(each for each in self._deliveries_of[order_id] if each.id in self._deliveries)
+            if rest:
+                self._deliveries_of[order_id] = rest
+            else:
                 del self._deliveries_of[order_id]
         self.deliveries_dropped += len(surplus)
+        self.revision += 1
         if sizes is not None:
             self._record_sizes.replace(sizes, (*surplus, *change.finished_entries, *change.forgotten_answers))
 
