@@ -1,14 +1,17 @@
-"""Finds the line of a shop that decided to make a call, rather than the client that makes all calls."""
+"""Finds the line of a shop that decided to make a call, rather than a function that passes the call on."""
 
+import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from payment_sandbox.testing.shops.tracebacks import LIBRARY_FOLDERS, POSTING_MODULE, stack_frames
 
+PYTHON_SUFFIX: Final = ".py"
 FOREIGN_PATHS: Final = (
     "node_modules/",
     "vendor/",
@@ -65,12 +68,123 @@ def _is_foreign(file: str) -> bool:
     return any(each in (name if each in ("test", "spec") else file) for each in FOREIGN_PATHS)
 
 
-def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
-    """Return the line that decided on a call: the innermost line outside the shop's client.
+LOG_NAMES: Final = ("log", "logger", "logging", "print", "sleep", "time", "warnings")
+PLAIN_STATEMENTS: Final = (
+    ast.AnnAssign,
+    ast.Assign,
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.Expr,
+    ast.For,
+    ast.If,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Pass,
+    ast.Break,
+    ast.Continue,
+    ast.Raise,
+    ast.Return,
+    ast.Try,
+    ast.While,
+    ast.With,
+)
+"""The statements of a function that passes a call on, with retries, time limits and errors."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-    The client is a file that makes several kinds of calls for other files. In a shop without a client, it is
-    the innermost line that only calls of this kind use. ``calls`` has all calls of the run.
+
+def is_python(lines: Iterable[SourceLine]) -> bool:
+    """Whether all lines are Python code."""
+    return all(file.endswith(PYTHON_SUFFIX) for file, _ in lines)
+
+
+def innermost_decision(lines: Sequence[SourceLine]) -> SourceLine | None:
+    """Return the innermost line, of Python code, whose function does more than to pass the call on.
+
+    A test or a framework has called the outermost function, so that one decides if all others pass it on.
     """
+    return next((line for line in lines if not _passes_on(*line)), next(iter(lines[-1:]), None))
+
+
+def _passes_on(file: str, line: str) -> bool:
+    """Whether the function around a line returns the result of its call, and does nothing else."""
+    function = _function_at(file, int(line))
+    if function is None:
+        return False
+    own = [each for statement in function.body for each in _statements(statement)]
+    returned = [each.value for each in own if isinstance(each, ast.Return) and each.value is not None]
+    assigned = [target for each in own if isinstance(each, ast.Assign) for target in each.targets]
+    return (
+        not function.decorator_list
+        and any(map(_is_result, returned))
+        and all(isinstance(each, PLAIN_STATEMENTS) for each in own)
+        and all(isinstance(each, ast.Name | ast.Tuple) for each in assigned)
+        and all(_is_harmless(each.value, own) for each in own if isinstance(each, ast.Expr))
+    )
+
+
+def _statements(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield a statement, and the statements in its blocks."""
+    yield statement
+    if not isinstance(statement, Function | ast.ClassDef):
+        for each in ast.walk(statement):
+            if isinstance(each, ast.stmt) and each is not statement:
+                yield each
+
+
+def _is_result(value: ast.expr) -> bool:
+    """Whether a value is the result of a call, or a part of it; a comparison is a decision."""
+    while isinstance(value, ast.Await | ast.Subscript | ast.Attribute):
+        value = value.value
+    return isinstance(value, ast.Call | ast.Name)
+
+
+def _is_harmless(value: ast.expr, own: Sequence[ast.stmt]) -> bool:
+    """Whether an expression only logs, waits, documents, or checks a local value, such as the response."""
+    if not isinstance(value, ast.Call):
+        return isinstance(value, ast.Constant)
+    target = value.func
+    while isinstance(target, ast.Attribute | ast.Subscript):
+        target = target.value
+    names = {
+        target.id
+        for each in own
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+    return isinstance(target, ast.Name) and target.id in {*names, *LOG_NAMES}
+
+
+def _function_at(file: str, line: int) -> Function | None:
+    """Return the innermost function around a line of Python code; None in other languages and modules."""
+    functions = [
+        each for each in _functions_in(file) if each.lineno <= line <= (each.end_lineno or each.lineno)
+    ]
+    return max(functions, key=lambda each: each.lineno, default=None)
+
+
+@lru_cache(maxsize=64)
+def _functions_in(file: str) -> tuple[Function, ...]:
+    try:
+        tree = (
+            ast.parse(Path(file).read_text(encoding="utf-8"))
+            if file.endswith(PYTHON_SUFFIX)
+            else ast.Module([], [])
+        )
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    return tuple(each for each in ast.walk(tree) if isinstance(each, Function))
+
+
+def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
+    """Return the line that decided on a call: the innermost line that does more than to pass the call on.
+
+    In other languages than Python, it is the innermost line outside the shop's client: a file that makes
+    several kinds of calls for other files. In a shop without a client, it is the innermost line that only
+    calls of this kind use. ``calls`` has all calls of the run.
+    """
+    if is_python(call.lines):
+        return innermost_decision(call.lines)
     kinds: dict[SourceLine, set[str]] = defaultdict(set)
     inner_kinds: dict[str, set[str]] = defaultdict(set)  # the calls that each file makes for other files
     for each in calls:

@@ -187,6 +187,13 @@ def _location(stack: StackSummary) -> str:
     return f"{LOCATION_PREFIX}\n" + "".join(stack.format()).rstrip() if stack else ""
 
 
+def line_of_error(error: BaseException) -> str:
+    """Name the innermost line of the shop that raised an error, such as `` (sales.py, line 7)``; or ""."""
+    stack = TracebackException.from_exception(error).stack
+    own = [frame for frame in stack if _is_shop_code(frame.filename)]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+
+
 def is_on_worker(error: BaseException) -> bool:
     """Return whether an error came from a framework's worker thread, or was raised while waiting for one."""
     return any(
