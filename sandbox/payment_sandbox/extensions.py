@@ -26,8 +26,6 @@ COMPANY_DISTRIBUTION: Final = "payment-sandbox-company"
 COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
     "verify": "payment-sandbox-verify",
-    "import-journal": "payment-sandbox-verify",
-    "replay": "payment-sandbox-verify",
 }
 """The distributions that provide further commands, by command."""
 

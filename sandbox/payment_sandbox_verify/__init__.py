@@ -1,4 +1,4 @@
-"""Compares a server that implements this API, or its recorded traffic, with the sandbox.
+"""Compares a server that implements this API with the sandbox.
 
 No other package imports it.
 """

@@ -88,10 +88,21 @@ def value_at(data: Any, path: str) -> Any:
     return value
 
 
+def _parse_number(text: str) -> float | int:
+    """Parse a number; JSON does not tell 1.0 from 1."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def media_type_of(header: str) -> str:
+    """Return the media type in a ``Content-Type``, without its parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
 def parse_json(content: bytes) -> Any:
     """Parse a JSON body; return None if it is malformed or nested too deeply."""
     try:
-        data = json.loads(content)
+        data = json.loads(content, parse_float=_parse_number)
         return None if depth(data) > DEPTH_MAX else data
     except (ValueError, RecursionError):
         return None

@@ -12,6 +12,7 @@ from payment_sandbox_verify.differences import (
     Leaf,
     describe,
     is_alike,
+    is_other_form,
     is_respelled,
     is_truncated,
     leaves,
@@ -435,6 +436,8 @@ def _is_in_refund(leaf: Leaf) -> bool:
 
 def _rule_of_spelling(step: ApiCall, leaf: Leaf, rule: str) -> str:
     """Return the rule of a time or a period in another form, or of a default period."""
+    if is_other_form(leaf):
+        return SPELLING_RULE
     are_times = isinstance(leaf.theirs, ShownTime) and isinstance(leaf.ours, ShownTime)
     if are_times and type_of(leaf.theirs) != type_of(leaf.ours):
         return rule if rule.startswith("QR-") else SPELLING_RULE

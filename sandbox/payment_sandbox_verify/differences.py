@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING
-from payment_sandbox_verify.normalising import Gap, Named, ShownTime
+from payment_sandbox_verify.normalising import UUID_FORM, Gap, Named, ShownTime
 from payment_sandbox_verify.rules import GENERAL_RULES, INDEX
 
 DURATION: Final = re.compile(r"P(?=.)(\d{1,9}[YMWD]){0,4}(T(\d{1,9}[HMS]){1,3})?")
@@ -13,6 +13,7 @@ VALUE_LENGTH_MAX: Final = 120  # characters of a value in a report
 STATE_PATHS: Final = ("status", "transactions.status")
 NEVER_EMPTY: Final = ("flags", "transactions", "events")
 EMPTY_VALUES: Final[tuple[Any, ...]] = (MISSING, None, "", [], {})
+NULLABLE: Final = ("consumer_name",)
 EARLY_SECONDS_MAX: Final = 0.9  # some servers round times to seconds
 MINUTE_SECONDS: Final = 60.0
 GAP_SECONDS: Final = 20.0
@@ -94,6 +95,12 @@ def is_respelled(leaf: Leaf) -> bool:
     return texts[0] != texts[1] and all(map(DURATION.fullmatch, texts))
 
 
+def is_other_form(leaf: Leaf) -> bool:
+    """Whether both values are the same identifier, in another form."""
+    names = [str(each).replace(UUID_FORM, "") for each in (leaf.theirs, leaf.ours) if isinstance(each, Named)]
+    return len(names) == 2 and names[0] == names[1]
+
+
 def leaves(theirs: Any, ours: Any, path: str = "") -> Iterator[Leaf]:
     """Yield the values in two answers, in pairs; lists of different lengths also yield their lengths.
 
@@ -125,6 +132,8 @@ def is_alike(leaf: Leaf, seconds: float) -> bool:
         return abs(theirs.seconds - ours.seconds) <= GAP_SECONDS
     if theirs in EMPTY_VALUES and ours in EMPTY_VALUES:
         return leaf.name not in NEVER_EMPTY or type(theirs) is type(ours)
+    if theirs is None and leaf.name in NULLABLE:
+        return True
     return type(theirs) is type(ours) and bool(theirs == ours)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.client.receiver import WebhookEndpoint
-from payment_sandbox_verify.answer import parse_json
+from payment_sandbox_verify.answer import media_type_of, parse_json
 
 RECEIVED_MAX: Final = 100_000
 
@@ -29,7 +29,7 @@ class Inbox(WebhookEndpoint):
     def _receive(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> int:
         """Record a request."""
         by_name = {name.lower(): value for name, value in headers.items()}
-        media_type = by_name.get("content-type", "").partition(";")[0].strip()
+        media_type = media_type_of(by_name.get("content-type", ""))
         self.record(Received(path, method, media_type, "authorization" in by_name, parse_json(raw)))
         return self._answer()
 

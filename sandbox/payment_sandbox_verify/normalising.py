@@ -1,12 +1,12 @@
 """Answers in a form in which two servers agree: without identifiers, times and addresses of their own."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox_verify.rules import INDEX
 
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?")
 SPECIFIC: Final = re.compile(  # must match in linear time, because strings may be long
@@ -15,8 +15,13 @@ SPECIFIC: Final = re.compile(  # must match in linear time, because strings may 
 TEXT_LENGTH_MAX: Final = 100_000
 TIME_LENGTH_MAX: Final = 40
 OWN_ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
-IDENTIFIER_KEYS: Final = ("id", "vault_token", "reference", "transaction_id", "bankqr_id", "issuer_id")
+UUID_FORM: Final = ", a UUID"
+UNORDERED_LISTS: Final = ("flags", "order_line_details")
 ACCOUNT_IDENTIFIERS: Final = ("merchant_id", "project_id")  # the same in all answers
+IDENTIFIER_KEYS: Final = (
+    *("id", "order_id", "refund_of_order_id", "first_authorised_transaction_id", *ACCOUNT_IDENTIFIERS),
+    *("vault_token", "reference", "transaction_id", "bankqr_id", "issuer_id"),
+)
 OWN_TEXTS: Final = (  # texts of which only the form has a rule
     *("truncated_pan", "card_expiry", "consumer_bic", "consumer_iban", "creditor_bic", "creditor_iban"),
     *("list_type", "payment_method_brand"),
@@ -60,61 +65,65 @@ class Named(str):
 
 
 class Names:
-    """The identifiers of one scene on one server, named by the step in which each appeared first."""
+    """The identifiers of one scene on one server, named by the step and the place of their first appearance.
 
-    identifier_keys: Sequence[str] = IDENTIFIER_KEYS
-    own_texts: Sequence[str] = OWN_TEXTS
-    own_values: Sequence[str] = OWN_VALUES
+    The place does not depend on the order in which a server writes the keys of an object.
+    """
 
-    def __init__(self, start: datetime | None, own_texts: Mapping[str, str] | None = None) -> None:
-        """``own_texts`` maps further texts of the server, such as the address for webhooks, to names.
-
-        Without a ``start``, only the spelling of times is compared.
-        """
+    def __init__(self, start: datetime, own_texts: Mapping[str, str] | None = None) -> None:
+        """``own_texts`` maps further texts of the server, such as the address for webhooks, to names."""
         self.start = start
         self._names: dict[str, Named] = {text: Named(name) for text, name in (own_texts or {}).items()}
         self._step = ""
-        self._counts: Counter[str] = Counter()
 
     def begin_step(self, step: str) -> None:
         """Name the identifiers that appear from now on after this step."""
         self._step = step
-        self._counts.clear()
 
-    def name(self, value: str, kind: str) -> Named:
-        """Return the name of an identifier; the name has its form if it is a UUID."""
-        if value not in self._names:
-            form = ", a UUID" if UUID.fullmatch(value) else ""
-            if kind in ACCOUNT_IDENTIFIERS:
-                place = str(sum(name.startswith(f"<{kind} ") for name in self._names.values()) + 1)
-            else:
-                self._counts[kind] += 1
-                place = f"{self._counts[kind]} of {self._step}"
-            self._names[value] = Named(f"<{kind} {place}{form}>")
-        return self._names[value]
+    def name(self, value: str, place: str) -> Named:
+        """Return the name of an identifier; where it appears first, also whether it is a UUID."""
+        if value in self._names:
+            return self._names[value]
+        if place.rpartition(".")[2] in ACCOUNT_IDENTIFIERS:
+            place = place.rpartition(".")[2]
+            number = 1 + sum(name.startswith(f"<{place} ") for name in self._names.values())
+            name = f"<{place} {number}>"
+        else:
+            name = f"<{place} of {self._step}>"
+        self._names[value] = Named(name)
+        return Named(f"{name[:-1]}{UUID_FORM}>") if UUID.fullmatch(value) else Named(name)
 
-    def normalise(self, value: Any, key: str = "") -> Any:
+    def normalise(self, value: Any, place: str = "") -> Any:
         """Return a JSON value without what is this server's own."""
-        if key in self.own_values:
+        key = INDEX.sub("", place).rpartition(".")[2]
+        if key in OWN_VALUES:
             return value if value is None else Named(f"<{type(value).__name__}>")
         if isinstance(value, dict):
-            is_event = "occurred" in value  # no call uses the id of an event
-            form = "a UUID" if UUID.fullmatch(str(value.get("id"))) else "no UUID"
-            own = {"id": Named(f"<an id, {form}>")} if is_event else {}
-            return {name: self.normalise(inner, name) for name, inner in {**value, **own}.items()}
+            return self._normalise_object(value, place)
         if isinstance(value, list):
-            return [self.normalise(item, key) for item in value]
-        return self._normalise_text(value, key) if isinstance(value, str) else value
+            items = [self.normalise(item, f"{place}[{number}]") for number, item in enumerate(value)]
+            return sorted(items, key=_identity) if key in UNORDERED_LISTS else items
+        return self._normalise_text(value, key, place) if isinstance(value, str) else value
 
-    def _normalise_text(self, text: str, key: str) -> Any:
+    def _normalise_object(self, value: dict[str, Any], place: str) -> dict[str, Any]:
+        """Name the identifiers of an object before those of the objects in it."""
+        is_event = "occurred" in value  # no call uses the id of an event
+        form = UUID_FORM if UUID.fullmatch(str(value.get("id"))) else ""
+        own = {"id": Named(f"<an id{form}>")} if is_event else {}
+        ordered = sorted(
+            {**value, **own}.items(), key=lambda each: (isinstance(each[1], dict | list), each[0])
+        )
+        return {name: self.normalise(inner, f"{place}.{name}".lstrip(".")) for name, inner in ordered}
+
+    def _normalise_text(self, text: str, key: str, place: str) -> Any:
         if isinstance(text, Named) or text in self._names:
             return self._names.get(text, text)
         if key in OWN_ADDRESSES:
             return Named("an address with a scheme" if "://" in text else "an address without a scheme")
-        if key in self.own_texts:
+        if key in OWN_TEXTS:
             return Named(f"<{form_of(text)}>")
-        if key in self.identifier_keys or UUID.fullmatch(text):
-            return self.name(text, key or "id")
+        if key in IDENTIFIER_KEYS or UUID.fullmatch(text):
+            return self.name(text, place or "id")
         return self._moment(text) if TIME.fullmatch(text[:TIME_LENGTH_MAX]) else text
 
     def _moment(self, text: str) -> Any:
@@ -123,10 +132,14 @@ class Names:
             at = datetime.fromisoformat(text)
         except ValueError:
             return ShownTime(text, spelling)
-        if self.start is None:
-            return ShownTime(text, spelling)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return ShownTime(text, spelling, (at - self.start).total_seconds(), at)
+
+
+def _identity(item: Any) -> list[str]:
+    """Return what tells an item of an unordered list from the others."""
+    names = ("merchant_order_line_id", "name", "status")
+    return [str(item.get(name)) for name in names] if isinstance(item, dict) else [str(item)]
 
 
 def anonymize(text: str) -> str:

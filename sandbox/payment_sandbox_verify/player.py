@@ -17,6 +17,7 @@ from payment_sandbox_verify.answer import (
     CannotTell,
     NotAnswered,
     ServiceAnswer,
+    media_type_of,
 )
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.normalising import Gap, Named, Names
@@ -25,12 +26,10 @@ from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import (
     AnswerWebhooks,
     ApiCall,
-    Control,
     ConversationScene,
     ConversationStep,
     Customer,
     Pause,
-    Reach,
     Webhooks,
 )
 
@@ -55,14 +54,6 @@ TOO_SLOW: Final = (
 PAGE_ADDRESSES: Final = ("transactions[-1].payment_url", "order_url", "qr_url")  # the first one counts
 NO_PAGE: Final = "the order has no payment page URL"
 BANKS: Final = "banks"  # the answer with the list of banks, which belongs to no order
-ACTIONS_BY_STATUS: Final = {  # the actions that lead to a status
-    "new": ("screening approve",),
-    "processing": ("customer visit",),
-    "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
-    "accepted": ("customer pay", "screening approve"),
-    "cancelled": ("customer cancel", "screening decline"),
-    "error": ("customer fail", "processor fail", "screening error"),
-}
 
 
 class Observation(NamedTuple):
@@ -192,7 +183,6 @@ class _Performance:
             url = player.inbox.url
             self._webhook_url = f"{url}{'&' if '?' in url else '?'}scene={number}"
         self._names = Names(player.now(), {self._webhook_url: WEBHOOK_NAME})
-        self._answer_names = {step.saves for step in scene.steps if isinstance(step, ApiCall | Control)}
         self._unanswered = ""
         self._slowest_seconds = 0.0
 
@@ -240,8 +230,6 @@ class _Performance:
         match step:
             case ApiCall():
                 return self._call(step)
-            case Control() | Reach():
-                return self._control(step)
             case Customer():
                 return Observation(shown=self._act(step))
             case Webhooks():
@@ -282,35 +270,6 @@ class _Performance:
             if not self._order_ids.keys() - {answer.at("id")}:
                 self._names.start = created
 
-    # Recorded conversations
-
-    def _control(self, step: Control | Reach) -> Observation:
-        """Call the control API."""
-        if not isinstance(self._player, SandboxPlayer):
-            raise CannotTell("only sandboxes have a control API")
-        if isinstance(step, Reach):
-            self._reach(step, self._player.control)
-            return Observation()
-        path, body = str(self._resolve(step.path)), self._resolve(step.body)
-        status, data = self._player.control.exchange(step.method, path, body)
-        answer = ServiceAnswer(step.method, path, body, status, {}, data)
-        if not answer.is_success:
-            return Observation(shown={"problem": answer.at("error.value")})
-        if step.saves:
-            self._saved[step.saves] = answer
-        return Observation(shown={step.shows: answer.at(step.shows)} if step.shows else {})
-
-    def _reach(self, step: Reach, control: "SandboxClient") -> None:
-        path = f"/control/orders/{self._resolve(step.order)}/"
-        state = control.call("GET", path)
-        if state["order"]["status"] == step.status:
-            return
-        for each in ACTIONS_BY_STATUS.get(step.status, ()):
-            actor, _, action = each.partition(" ")
-            if action in state["actions"][actor]:
-                control.exchange("POST", f"{path}act/", {"actor": actor, "action": action})
-                return
-
     def _resolve(self, value: Any) -> Any:
         """Replace references to earlier answers.
 
@@ -332,8 +291,6 @@ class _Performance:
         name, kind, path = match.groups()
         if name == WEBHOOK_NAME:
             return self._webhook_url
-        if name not in self._answer_names:
-            return match[0]  # a text of a recorded call
         self._used |= {name, f"{name}{kind}{path}"} if kind == "@" else {name}
         answer = self._saved.get(name)
         if answer is None:
@@ -376,7 +333,7 @@ class _Performance:
         if url is None:
             return Named("a page of the service")
         parts = urlsplit(url)
-        query = {name: self._names.normalise(value) for name, value in parse_qsl(parts.query)}
+        query = {name: self._names.normalise(value, name) for name, value in parse_qsl(parts.query)}
         return {"address": f"{parts.scheme}://{parts.netloc}{parts.path}", "query": query}
 
     def _answer_webhooks(self, step: AnswerWebhooks) -> None:
@@ -426,7 +383,7 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
     """Return the compared parts of an answer, without what is the service's own."""
     shown: dict[str, Any] = {}
     if answer.content:
-        shown["media type"] = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+        shown["media type"] = media_type_of(answer.headers.get("Content-Type", ""))
     if answer.headers.get("ETag") is not None:
         etag = answer.headers["ETag"]
         shown["etag"] = names.name(etag, "ETag" if STRONG_ETAG.fullmatch(etag) else "weak ETag")

@@ -42,7 +42,6 @@ class Comparison(NamedTuple):
     settings: Mapping[str, Any]
     not_copied: Sequence[RuleReport]
     beside: VerificationResult | None = None
-    skipped: Sequence[str] = ()
 
     @property
     def differing(self) -> list[RuleReport]:

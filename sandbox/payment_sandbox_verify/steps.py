@@ -2,7 +2,6 @@
 
 A step refers to earlier answers: ``<<order.id>>`` is the value at a path of the answer saved as ``order``,
 ``<<order@ETag>>`` is its header, and ``<<webhook>>`` is the address at which webhooks reach this machine.
-``Control`` and ``Reach`` are steps of recorded conversations, which only a sandbox plays.
 """
 
 from collections.abc import Mapping
@@ -80,28 +79,6 @@ class AnswerWebhooks(ConversationStep):
 
     statuses: tuple[int, ...]
     delay_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Control(ConversationStep):
-    """A call of a sandbox's control API, or a call of the merchant API that a recording does not show.
-
-    Its observation has the problem of a refusal, and the value at the path ``shows``.
-    """
-
-    method: str
-    path: str
-    body: Any = None
-    saves: str = ""
-    shows: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach(ConversationStep):
-    """The first possible action that leads to a status of an order in a sandbox, if there is one."""
-
-    order: str
-    status: str
 
 
 class ConversationScene(NamedTuple):

@@ -14,16 +14,13 @@ import requests
 
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings
 from payment_sandbox.cli.options import LOOPBACK, fail, is_server_url, say
-from payment_sandbox.cli.remote.command_run import CommandRun, trust_authority
+from payment_sandbox.cli.remote.command_run import trust_authority
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify.answer import NotVerified
 from payment_sandbox_verify.created import CreatedOrders, created_orders_file
-from payment_sandbox_verify.evidence_replay import replay as replay_evidence
 from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.player import Player
-from payment_sandbox_verify.recorded import compare_recording, read_har
-from payment_sandbox_verify.recording import RecordingRefused, read_document
 from payment_sandbox_verify.reporting import (
     Comparison,
     compare,
@@ -38,7 +35,6 @@ from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, UNLIMITED, Pace, 
 from payment_sandbox_verify.verifying import Progress, is_live, service_at
 
 DIFFERENCES_FILE: Final = "differences.yaml"
-SKIPPED_SHOWN_MAX: Final = 10
 CLEAN_UP_ADVICE: Final = "to cancel or refund them: payment-sandbox verify --url {url} --key ... --clean-up"
 CALLS_PER_SECOND: Final = 5.0
 
@@ -60,38 +56,7 @@ def verify(options: Mapping[str, Any], form: str) -> NoReturn:
             compared = compare(player, live=live, against=other, progress=_progress_printer())
         except NotVerified as error:
             fail(make_printable(str(error)))
-    _report_and_exit(compared, file, form, has_created_orders=True)
-
-
-def import_journal(options: Mapping[str, Any], form: str) -> NoReturn:
-    """Replay recorded traffic in a sandbox."""
-    file, methods = options["file"], options["methods"]
-    try:
-        recorded = read_har(file, methods)
-    except OSError as error:
-        fail(f"cannot read {file}: {error.strerror}")
-    except RecordingRefused as refused:
-        fail(f"{file}: {refused}")
-    compared = compare_recording(recorded, file.name, methods)
-    _report_and_exit(compared, options["differences"], form, has_created_orders=False)
-
-
-def replay(call: CommandRun, file: Path) -> NoReturn:
-    """Replay the evidence of an order in a new project."""
-    try:
-        outcome = replay_evidence(call.sandbox, read_document(file))
-    except RecordingRefused as refused:
-        fail(f"{file} cannot be replayed: {refused}")
-    except NotVerified as error:
-        fail(make_printable(str(error)))
-    count = len(outcome.differences)
-    address = f"{call.sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
-    result = f"{count} difference{'' if count == 1 else 's'}" if count else "no difference"
-    lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
-    lines += [f"different: {difference}" for difference in outcome.differences]
-    lines.append(f"{outcome.steps} steps, {result}" + (f"; see {address}" if count else ""))
-    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(make_printable, lines)))
-    sys.exit(1 if count else 0)
+    _report_and_exit(compared, file, form)
 
 
 def _is_live(service: Service, *, is_test: bool, yes_live: bool) -> bool:
@@ -159,9 +124,7 @@ def _stop_between_calls(service: Service) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _report_and_exit(
-    compared: Comparison, file: Path | None, form: str, *, has_created_orders: bool
-) -> NoReturn:
+def _report_and_exit(compared: Comparison, file: Path | None, form: str) -> NoReturn:
     """Print the results, write the settings, and exit."""
     if file is not None:
         _write_file(file, format_settings_file(compared, file.name))
@@ -171,15 +134,14 @@ def _report_and_exit(
         annotations = [Annotation(each.rule, each.reason) for each in compared.differing]
         say(*format_findings(annotations, form, "verify"))
     else:
-        say(*_report_lines(compared, file, has_created_orders=has_created_orders))
+        say(*_report_lines(compared, file))
     sys.exit(1 if compared.differing else 0)
 
 
-def _report_lines(compared: Comparison, file: Path | None, *, has_created_orders: bool) -> list[str]:
+def _report_lines(compared: Comparison, file: Path | None) -> list[str]:
     beside = compared.beside.reports if compared.beside is not None else None
     report = [*report_lines(compared.theirs.reports, beside), "", describe_counts(compared.theirs)]
-    report += [describe_clean_up(compared.theirs)] if has_created_orders else []
-    report += [f"not compared: {skipped}" for skipped in compared.skipped]
+    report.append(describe_clean_up(compared.theirs))
     count = len(compared.differing)
     if count and file is not None:
         remaining = {each.rule for each in compared.not_copied}

@@ -1,4 +1,4 @@
-"""The commands that compare another server, recorded traffic, or evidence with the sandbox."""
+"""The command that compares another server with the sandbox."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,6 @@ import click
 
 from payment_sandbox.cli.annotations import JSON, format_option
 from payment_sandbox.cli.options import Port, SecondsOption
-from payment_sandbox.cli.remote.command_run import CommandRun, remote
 from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
@@ -88,28 +87,3 @@ def verify(as_json: bool, form: str, **options: Any) -> None:
     exit code is 1 if the server deviates from a rule.
     """
     terminal.verify(options, JSON if as_json else form)
-
-
-@click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")
-@click.argument("file", type=file_path)
-@click.option("--differences", type=file_path, help="Write settings that reproduce the differences here.")
-@method_names
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@format_option
-def import_journal(as_json: bool, form: str, **options: Any) -> None:
-    """Replay the calls of a HAR file in the sandbox, and report where the recorded answers differ.
-
-    A browser or a proxy records the file between your shop and the real service. The exit code is 1 if an
-    answer differs.
-    """
-    terminal.import_journal(options, JSON if as_json else form)
-
-
-@remote("replay", example="replay evidence.json")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-def replay(call: CommandRun, file: Path) -> None:
-    """Replay the evidence of an order in a new project; exit code 1 if the result differs.
-
-    To get an evidence file, choose "Download evidence" on an order's page in the dashboard.
-    """
-    terminal.replay(call, file)

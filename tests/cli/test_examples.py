@@ -26,7 +26,6 @@ NOT_RUN = (
     "rehearse",
     "mcp",
     "verify",
-    "import-journal",
 )  # they run until Ctrl-C or run a suite, and have tests of their own
 
 
@@ -89,10 +88,6 @@ def test_the_example_works(
     """The example prints something and exits with code 0; review has findings and exits with code 1."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "second-try.yaml").write_text("name: second-try\nrules: []\n")
-    if name == "replay":
-        evidence = f"/dashboard/{client.project()['project_id']}/orders/{client.orders(limit=1)[0]['id']}/evidence.json"
-        saved = client.session.get(f"{client.base_url}{evidence}")
-        (tmp_path / "evidence.json").write_bytes(saved.content)
     if name == "wait":
         client.act(client.orders(limit=1)[0]["id"], "customer", "pay")
     example = (COMMANDS[name].epilog or "").removeprefix(START)
@@ -144,7 +139,6 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
         ("clock --by yesterday", "400: by "),
         ("clock --rate -1", "400: rate "),
         ("wait", "give --order with --status, --webhook, or --idle"),
-        ("replay no-such.json", "no-such.json"),
         ("listen", "Example: payment-sandbox listen --forward-to"),
         ("orders --limit 0", "'0' is not a whole number from 1 to 99999"),
         ("health --url http://[::1", "is not an address such as"),

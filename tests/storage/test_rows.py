@@ -8,8 +8,9 @@ import pytest
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
-from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.store import ChangeSet, JournalRow
 from payment_sandbox.storage.codec import decode
+from payment_sandbox.storage.journal_rows import read_records
 from payment_sandbox.storage.rows import AGENDA, rows_of
 from payment_sandbox.storage.snapshot import StoredSnapshot
 from payment_sandbox_company.replicas import encode_job, read_job
@@ -40,3 +41,10 @@ def test_a_queued_webhook_is_read_back(changes: ResendChanges) -> None:
     assert read_job(7, body) == queued
     assert set(json.loads(body)) == {"delivery_id", "order_id", "forced", "changed"}
     assert (json.loads(body)["changed"] is None) is (changes == ResendChanges())
+
+
+def test_records_of_earlier_versions_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    """The journal of an earlier version has changes of settings, which are skipped without a warning."""
+    assert list(read_records("project", [JournalRow("choice", 1, "{}"), JournalRow("status", 2, "{}")])) == []
+    assert [record.getMessage().partition(": ")[0] for record in caplog.records] == ["project project"]
+    assert "status-2" in caplog.text

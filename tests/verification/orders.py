@@ -1,4 +1,4 @@
-"""Orders on a service, for tests of the clean-up and of recordings."""
+"""Orders on a service, for tests of the clean-up."""
 
 from typing import Any
 

@@ -19,7 +19,6 @@ from payment_sandbox_verify.reporting import compare, report_data, report_lines
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.commands import command, run_program
 from tests.support.servers import make_server
-from tests.verification.recording import record_har
 
 
 def run_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -203,18 +202,3 @@ def test_a_refused_key_is_reported(deviating_server: Server, tmp_path: Path) -> 
         cwd=tmp_path,
     )
     assert (result.returncode, "cannot write nowhere/x.yaml" in result.stderr) == (2, True), result.stderr
-
-
-def test_recorded_traffic_is_compared_with_the_sandbox(tmp_path: Path) -> None:
-    """import-journal prints the same report as verify, and exits with 0 without differences."""
-    record_har(tmp_path / "shop.har")
-    result = run_command("import-journal", "shop.har", cwd=tmp_path)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "agrees          END-02   order creation returns 201" in result.stdout
-    assert " 0 differ, " in result.stdout
-    for file, words in (("no.har", "cannot read no.har: No such file"), ("differences.py", "cannot read")):
-        result = run_command("import-journal", file, cwd=tmp_path)
-        assert (result.returncode, words in result.stderr) == (2, True), result.stderr
-    (tmp_path / "bad.har").write_text("{", encoding="utf-8")
-    result = run_command("import-journal", "bad.har", cwd=tmp_path)
-    assert "bad.har: line 1, column 2: this is not JSON" in result.stderr

@@ -100,18 +100,6 @@ class BaseClient(ControlCommands):
         raise_refusal(answer)
         return answer.json() if answer.content else {}
 
-    def exchange(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Make any call; return the status and the parsed body, even if the server refused it."""
-        answer = self._send(method, path, body)
-        return answer.status_code, answer.json() if answer.content else None
-
-    def exchange_raw(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> tuple[int, Any, str | None]:
-        """Make a call with this exact body and these headers; return status, parsed body and entity tag."""
-        answer = self._transmit(method, path, body, None, dict(headers), (self.api_key, ""))
-        return answer.status_code, answer.json() if answer.content else None, answer.headers.get("ETag")
-
     def _send(
         self,
         method: str,

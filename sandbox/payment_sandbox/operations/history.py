@@ -52,7 +52,6 @@ KINDS: Final = (
 ORDER_PATH: Final = "/v1/orders/…/"
 ATTEMPT_PATH: Final = f"{ORDER_PATH}transactions/…/"
 API_FIELD_NAMES: Final = {"sender": "from", "receiver": "to"}  # the names in API responses
-EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 
 
 class TimelineEntry(NamedTuple):

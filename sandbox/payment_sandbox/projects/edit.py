@@ -4,7 +4,6 @@ If an edit fails before it is applied, nothing has changed: no record, no agenda
 identifier.
 """
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -25,9 +24,7 @@ from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller
 from payment_sandbox.projects.epoch import Epoch, IfMatch, ProcessedEvent, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
-    JOURNAL_BODY_BYTES,
     AgendaEvent,
-    ConfigurationChange,
     PerformedAction,
     ReachedStatus,
     Record,
@@ -85,7 +82,7 @@ class Edit:
         self.finished_jobs: list[int] = []
         self.sequence = epoch.timeline.sequence  # the newest number of an agenda entry or a job
         self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
-        self._records: list[Record] = []  # actions, due events and choices
+        self._records: list[Record] = []  # actions and due events
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
         self._unstored: list[tuple[str, UnstoredEntry]] = []
         self._new_events: set[str] = set()  # ids of transaction events
@@ -256,12 +253,6 @@ class Edit:
                 how={**fields, **details},
             )
         )
-
-    def record_choice(self, kind: str, before: Mapping[str, Any]) -> None:
-        """Record the settings or the scenario replaced by this edit."""
-        is_short = len(json.dumps(before, default=str)) <= JOURNAL_BODY_BYTES
-        choice_id, stored = self.epoch.journal.next_id("choice"), before if is_short else None
-        self._records.append(ConfigurationChange(choice_id, self.now, self.real_at, kind, stored))
 
     def record_agenda_event(self, due: DueItem[Command]) -> None:
         """Record a due event as the cause of the statuses reached by this edit."""

@@ -303,38 +303,14 @@ class RecordedDecision(NamedTuple):
         return explain(decision) if isinstance(decision, ScenarioDecision) else decision
 
 
-class ConfigurationChange(NamedTuple):
-    """A change to the settings or the scenario; ``before`` holds the previous values.
-
-    For settings, these are only the replaced values; None if they are too long to store.
-    """
-
-    id: str
-    at: datetime
-    real_at: datetime
-    kind: str  # settings or scenario
-    before: Mapping[str, Any] | None
-
-
 ENTRIES_MAX: Final = 10_000
-CHOICES_MAX: Final = 1000
-SETTINGS_NOT_REPLAYED: Final = ("name", "webhook_url", "forward_to")
-"""The settings excluded from a replay, which has its own name and sends no webhooks."""
 DIGITS_BELOW: Final = 10**11
 TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
 SPELLED_NUMBER: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # records kept in memory if the store does not save them
 
-Record = (
-    LoggedRequest
-    | PerformedAction
-    | ReachedStatus
-    | AgendaEvent
-    | LoggedFailure
-    | RecordedDecision
-    | ConfigurationChange
-)
+Record = LoggedRequest | PerformedAction | ReachedStatus | AgendaEvent | LoggedFailure | RecordedDecision
 RECORDS: Final[Mapping[str, type[Record]]] = {
     "request": LoggedRequest,
     "action": PerformedAction,
@@ -342,7 +318,6 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     "event": AgendaEvent,
     "failure": LoggedFailure,
     "decision": RecordedDecision,
-    "choice": ConfigurationChange,
 }
 """The kinds of records, by the prefix of their ids."""
 EVENT_KINDS: Final[Mapping[type[Record], str]] = {
@@ -378,8 +353,7 @@ class Records:
 
     def __init__(self) -> None:
         self._by_kind: Mapping[type, deque[Any]] = {
-            kind: deque(maxlen=CHOICES_MAX if kind is ConfigurationChange else ENTRIES_MAX)
-            for kind in RECORDS.values()
+            kind: deque(maxlen=ENTRIES_MAX) for kind in RECORDS.values()
         }
         self.decisions: dict[str, RecordedDecision] = {}  # by transaction
         self.dropped_count = 0  # requests
@@ -525,7 +499,7 @@ class EpochJournal:
         shown: list[tuple[str, Entry]] = [
             (EVENT_KINDS[type(record)], record)
             for record in masked
-            if not isinstance(record, AgendaEvent | ConfigurationChange | ReachedStatus)
+            if not isinstance(record, AgendaEvent | ReachedStatus)
         ]
         if shown or unstored:
             self.events.add([*shown, *unstored])
@@ -546,8 +520,6 @@ class EpochJournal:
                 return record.mask(masking)
             case PerformedAction():
                 return record._replace(how=masking.mask_record(record.how))
-            case ConfigurationChange():
-                return record._replace(before=masking.mask_record(record.before))
             case RecordedDecision(decision=ScenarioDecision() as decision):
                 return record._replace(decision=Explanation(decision, masking))
         return record

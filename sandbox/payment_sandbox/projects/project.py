@@ -1,7 +1,7 @@
 """A project: one merchant integration under test, isolated from all others."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from weakref import ref
@@ -16,7 +16,6 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events, UnstoredEntry, shorten
 from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
@@ -65,16 +64,6 @@ class Services:
 
     def wake(self, project: "Project") -> None:
         """Recompute the time of the project's next agenda entry; by default, only calls look at it."""
-
-    def count_order(self) -> None:
-        """Count an order."""
-
-    def creating_many(self) -> AbstractContextManager[None]:
-        """Create many objects in this context; by default, no different from a few."""
-        return nullcontext()
-
-    def on_epoch_end(self, epoch: Epoch) -> None:
-        """Handle the end of an epoch."""
 
     def on_opened(self, project: "Project") -> None:
         """Handle a created or loaded project."""
@@ -167,8 +156,7 @@ class Project:
             )
             removed = (each for each in unmatched_rules(self.epoch) if each not in still_active)
             epoch.state = epoch.state.with_scenario(scenario).note_unmatched(removed)
-            before = self._replace_current(epoch, ChangeSet())
-        self.services.on_epoch_end(before)
+            self._replace_current(epoch, ChangeSet())
         self.publish("reset")
 
     def start_settings(self) -> Settings:
@@ -190,8 +178,7 @@ class Project:
         with self.locked():
             self._check_current(None)
             self._refuse_secrets(self.epoch.state, epoch.state)
-            before = self._replace_current(epoch, change)
-        self.services.on_epoch_end(before)
+            self._replace_current(epoch, change)
         self.publish("restored")
         self.services.wake(self)
 
@@ -202,7 +189,6 @@ class Project:
             self.epoch.outbox.close()
             if self.account is not None:
                 self.account.close()
-        self.services.on_epoch_end(self.epoch)
         self.end_waiting()
         self.services.forget(self)
 
@@ -225,13 +211,12 @@ class Project:
         self.feed.end()
         self.epoch.outbox.wake()
 
-    def _replace_current(self, epoch: Epoch, change: ChangeSet) -> Epoch:
+    def _replace_current(self, epoch: Epoch, change: ChangeSet) -> None:
         self._check_current(None)
         self._commit_epoch(epoch, change)
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
         before.journal.close()
-        return before
 
     def _refuse_secrets(self, before: State, after: State) -> None:
         """Refuse new secrets in settings, scenario or faults, which are stored and shown unmasked."""
@@ -314,8 +299,6 @@ class Project:
             edit.epoch.outbox.start()
         if edit.is_due_earlier and not edit.epoch.is_advancing:
             self._wake(edit)
-        for _ in edit.created:
-            self.services.count_order()
 
     def _wake(self, edit: Edit) -> None:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
@@ -350,7 +333,6 @@ class Project:
     def activate(self, scenario: Scenario) -> None:
         """Switch to a scenario."""
         with self.edit() as edit:
-            edit.record_choice("scenario", edit.state.scenario.document)
             if scenario.document != edit.state.scenario.document:
                 edit.state = edit.state.note_unmatched(scenario_unmatched(edit.epoch))
             edit.state = edit.state.with_scenario(scenario)
@@ -382,16 +364,7 @@ class Project:
         with self.edit() as edit:
             if unless():
                 return
-            before = edit.state.base_settings.as_mapping()
             edit.state = edit.state.with_settings(data)
-            after = edit.state.base_settings.as_mapping()
-            replaced = {
-                name: old
-                for name, old in before.items()
-                if name not in SETTINGS_NOT_REPLAYED and after[name] != old
-            }
-            if replaced:
-                edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
             self.epoch.outbox.send_unsent()

@@ -42,8 +42,10 @@ def load_journal(project: Project, newest_number: int) -> None:
 
 
 def read_records(project_id: str, rows: Iterable[JournalRow]) -> Iterator[Record]:
-    """Decode the readable records."""
+    """Decode the readable records; earlier versions wrote further kinds."""
     for row in rows:
+        if row.kind not in RECORDS:
+            continue
         try:
             yield _decode_record(row)
         except (Invalid, KeyError, ValueError, TypeError) as problem:

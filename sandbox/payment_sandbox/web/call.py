@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from threading import Event
 from typing import Any, Final
 
 from werkzeug import Request
@@ -47,6 +48,10 @@ class ClientConnection:
         """``headers`` are the raw headers of the request, if the server knows them."""
         self.headers = headers
         self.caller = SHOP  # or a test, in the process of the sandbox
+
+    def pause(self, group: str, seconds: float) -> None:
+        """Pass real time in a call of this group, as a fault asks; nothing else waits for real time."""
+        Event().wait(seconds)
 
     def cut(self) -> None:
         """Cut the connection.

@@ -1,6 +1,5 @@
 """The page of an order with its diagram and possible actions, and its downloads."""
 
-from base64 import b64encode
 from functools import partial
 from typing import Any, Final, cast
 
@@ -11,13 +10,13 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.history import EVIDENCE_FORMAT, TimelineEntry, as_mapping, fold, history
+from payment_sandbox.operations.history import TimelineEntry, as_mapping, fold, history
 from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.journal import MERCHANT_ACTOR, ConfigurationChange, to_plain_data
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
 from payment_sandbox.ui.dashboard.comparison import failing_variation, what_if_options
@@ -201,17 +200,12 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
     epoch = project.epoch
     response = streamed_answer(
         {
-            "format": EVIDENCE_FORMAT,
             "order_id": order.id,
             "project_id": project.project_id,
             "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
             "timeline": map(as_mapping, history(epoch)),
-            "journal": (
-                {**request_record(project, entry), "raw": b64encode(_truncate_binary(entry.request)).decode()}
-                for entry in epoch.journal.entries()
-            ),
+            "journal": (request_record(project, entry) for entry in epoch.journal.entries()),
             "actions": map(to_plain_data, epoch.journal.actions()),
-            "choices": map(to_plain_data, epoch.journal.of(ConfigurationChange)),
             "snapshot": {
                 name: _as_json_value(part) for name, part in snapshot.snapshot_parts(project).items()
             },
@@ -224,15 +218,6 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
 
 def _draw_order(project: Project, order: Order) -> SequenceDiagram:
     return draw_sequence(history(project.epoch, order.id), due_events(project, order))
-
-
-def _truncate_binary(body: bytes) -> bytes:
-    """Truncate a body at its first invalid bytes, after which secrets could not be masked."""
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        return body[: error.start + 4]
-    return body
 
 
 def _as_json_value(part: Any) -> Any:

@@ -7,7 +7,6 @@ fault is a no-op by accident.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from math import ceil
-from threading import Event
 from typing import Any, ClassVar, Generic, TypeVar
 
 from flask import Response
@@ -98,7 +97,7 @@ class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        _pass_real_time(self.effect.seconds)
+        call.connection.pause(call.group, self.effect.seconds)
         return _no_response(call, call.connection.cut, lost_status)
 
 
@@ -115,7 +114,7 @@ class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        _pass_real_time(call.connection.silence_seconds)
+        call.connection.pause(call.group, call.connection.silence_seconds)
         return _no_response(call, call.connection.hang, lost_status)
 
 
@@ -192,7 +191,7 @@ def begin_fault(call: Call) -> Response | None:
         return None
     call.notes.fault = fault
     if fault.latency is not None:
-        _pass_real_time(fault.latency)
+        call.connection.pause(call.group, fault.latency)
     behaviour = behaviour_of(fault)
     early = behaviour.before(call) if behaviour is not None and not fault.is_after else None
     call.notes.is_lost = early is not None
@@ -256,10 +255,6 @@ def _configured_fault(call: Call) -> Fault | None:
 def _no_response(call: Call, end: Callable[[], None], lost_status: int | None) -> Response:
     call.notes.is_cut, call.notes.lost_status = True, lost_status
     return Response(_end_stream(end))
-
-
-def _pass_real_time(seconds: float) -> None:
-    Event().wait(seconds)  # the only real-time wait, required by the fault
 
 
 def _end_stream(end: Callable[[], None]) -> Iterator[bytes]:
