@@ -38,14 +38,13 @@ if TYPE_CHECKING:
     from payment_sandbox.testing import loops
     from payment_sandbox.testing.clients import with_httpx
     from payment_sandbox.testing.clients.intercepting import Route
-    from payment_sandbox.testing.shops import browser, receiving, tracebacks
+    from payment_sandbox.testing.shops import browser, receiving
 else:
     freezegun = lazy("freezegun")
     loops = lazy("payment_sandbox.testing.loops")
     with_httpx = lazy("payment_sandbox.testing.clients.with_httpx")
     browser = lazy("payment_sandbox.testing.shops.browser")
     receiving = lazy("payment_sandbox.testing.shops.receiving")
-    tracebacks = lazy("payment_sandbox.testing.shops.tracebacks")
 
 __tracebackhide__ = ends_at_caller
 
@@ -441,7 +440,7 @@ def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Calla
         try:
             _run_job(work)
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}{tracebacks.line_of_error(error)}"
+            problem = f"{type(error).__name__}: {error}{receiving.line_of_error(error)}"
             if not is_rehearsed():
                 warnings.warn(PaymentJobWarning(f"the shop's job {name} failed: {problem}"), stacklevel=2)
             return problem

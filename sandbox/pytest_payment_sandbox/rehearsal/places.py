@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -71,7 +71,6 @@ def _is_foreign(file: str) -> bool:
 LOG_NAMES: Final = ("log", "logger", "logging", "print", "sleep", "time", "warnings")
 PLAIN_STATEMENTS: Final = (
     ast.AnnAssign,
-    ast.Assign,
     ast.AsyncFor,
     ast.AsyncWith,
     ast.Expr,
@@ -108,51 +107,32 @@ def innermost_decision(lines: Sequence[SourceLine]) -> SourceLine | None:
 def _passes_on(file: str, line: str) -> bool:
     """Whether the function around a line returns the result of its call, and does nothing else."""
     function = _function_at(file, int(line))
-    if function is None:
+    if function is None or function.decorator_list:
         return False
-    own = [each for statement in function.body for each in _statements(statement)]
-    returned = [each.value for each in own if isinstance(each, ast.Return) and each.value is not None]
-    assigned = [target for each in own if isinstance(each, ast.Assign) for target in each.targets]
-    return (
-        not function.decorator_list
-        and any(map(_is_result, returned))
-        and all(isinstance(each, PLAIN_STATEMENTS) for each in own)
-        and all(isinstance(each, ast.Name | ast.Tuple) for each in assigned)
-        and all(_is_harmless(each.value, own) for each in own if isinstance(each, ast.Expr))
-    )
+    parts = list(ast.walk(function))[1:]
+    local = {each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    own = [each for each in parts if isinstance(each, ast.stmt)]
+    return any(map(_returns_result, own)) and all(_is_plain(each, local) for each in own)
 
 
-def _statements(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """Yield a statement, and the statements in its blocks."""
-    yield statement
-    if not isinstance(statement, Function | ast.ClassDef):
-        for each in ast.walk(statement):
-            if isinstance(each, ast.stmt) and each is not statement:
-                yield each
-
-
-def _is_result(value: ast.expr) -> bool:
-    """Whether a value is the result of a call, or a part of it; a comparison is a decision."""
+def _returns_result(statement: ast.stmt) -> bool:
+    """Whether a statement returns the result of a call, or a part of it; a comparison is a decision."""
+    value = statement.value if isinstance(statement, ast.Return) else None
     while isinstance(value, ast.Await | ast.Subscript | ast.Attribute):
         value = value.value
     return isinstance(value, ast.Call | ast.Name)
 
 
-def _is_harmless(value: ast.expr, own: Sequence[ast.stmt]) -> bool:
-    """Whether an expression only logs, waits, documents, or checks a local value, such as the response."""
-    if not isinstance(value, ast.Call):
-        return isinstance(value, ast.Constant)
-    target = value.func
-    while isinstance(target, ast.Attribute | ast.Subscript):
-        target = target.value
-    names = {
-        target.id
-        for each in own
-        if isinstance(each, ast.Assign)
-        for target in each.targets
-        if isinstance(target, ast.Name)
-    }
-    return isinstance(target, ast.Name) and target.id in {*names, *LOG_NAMES}
+def _is_plain(statement: ast.stmt, local: Collection[str]) -> bool:
+    """Whether a statement has no effect outside its function, apart from calls, logs and pauses."""
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(target, ast.Name | ast.Tuple) for target in statement.targets)
+    if not isinstance(statement, ast.Expr) or isinstance(statement.value, ast.Constant):
+        return isinstance(statement, PLAIN_STATEMENTS)
+    value = statement.value
+    while isinstance(value, ast.Await | ast.Call | ast.Attribute | ast.Subscript):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, ast.Name) and value.id in {*local, *LOG_NAMES}
 
 
 def _function_at(file: str, line: int) -> Function | None:

@@ -18,7 +18,7 @@ from payment_sandbox.operations.review.lessons import (
 )
 from payment_sandbox.scenarios import variation_catalogue as risks
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
-from payment_sandbox.scenarios.variation import Repeat
+from payment_sandbox.scenarios.variation import Repeat, Variation
 from pytest_payment_sandbox.rehearsal.causes import is_mistake
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
@@ -83,13 +83,16 @@ def _lesson_of(finding: RehearsalFinding) -> Lesson | None:
         return lesson
     if finding.cause:
         return lesson._replace(section=READ_ORDER.section) if is_mistake(finding.cause) else lesson
-    changes = [each.change for each in finding.variation]
-    if any(change.risk == risks.NO_CAPTURE for change in changes):
-        return lesson._replace(section=CAPTURE_IN_TIME.section) if lesson == READ_ORDER else lesson
-    if not all(isinstance(change.effect, Fault | WebhookEffect | Repeat) for change in changes):
-        return lesson
-    sections = {SECTIONS_BY_RISK.get(change.risk, lesson.section) for change in changes}
+    sections = {_section_of(each.change, lesson) for each in finding.variation}
     return lesson._replace(section=sections.pop()) if len(sections) == 1 else lesson
+
+
+def _section_of(change: Variation, lesson: Lesson) -> str:
+    """Return the section about the mistake that a change reveals, or else the lesson's own."""
+    if change.risk == risks.NO_CAPTURE:
+        return CAPTURE_IN_TIME.section if lesson == READ_ORDER else lesson.section
+    is_about_calls = isinstance(change.effect, Fault | WebhookEffect | Repeat)
+    return SECTIONS_BY_RISK.get(change.risk, lesson.section) if is_about_calls else lesson.section
 
 
 def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, Any]:
