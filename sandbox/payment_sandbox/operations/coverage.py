@@ -43,35 +43,35 @@ CONTROL_RULES: Final = ("CTL-",)
 
 
 HOW_TO_MEET: Final[Mapping[str, str]] = {
-    PAID: "the customer pays on the payment page",
-    DECLINED: "the payment fails on the payment page, such as with a card that is declined",
-    CANCELLED: "the customer cancels on the payment page",
-    EXPIRED: "the customer leaves, and you move the clock until the order expires",
-    PAID_LATE: "the money arrives after the order has expired",
-    PAID_IN_PART: "the customer transfers less than the amount",
-    PAID_TOO_MUCH: "the customer transfers more than the amount",
-    AUTHORIZED: "the customer authorizes an order with the capture mode manual",
-    CAPTURED: "your shop captures the whole amount",
-    CAPTURED_IN_PART: "your shop captures a part of the amount first",
-    VOIDED: "your shop voids an authorization",
-    LAPSED: "nobody captures, and you move the clock until the authorization expires",
-    SCREENED_OUT: "the screening declines the customer",
-    SCREENED_LATE: "the screening takes time, by a scenario",
-    STORED: "your shop creates a first payment for one click or for recurring payments",
-    CHARGED_AGAIN: "your shop charges a stored card by its vault token",
-    CHARGE_FAILED: "the charge of a stored card is declined, by a scenario",
-    REFUNDED: "your shop refunds the whole amount",
-    REFUNDED_IN_PART: "your shop refunds a part of the amount",
-    REFUND_FAILED: "the processor refuses a refund: act as the processor, or use a scenario",
-    DELIVERED: "your shop answers a webhook",
-    "twice": "the fault is on that sends every webhook twice",
-    "lost": "What if … loses the webhooks of an order",
-    "late": "the fault is on that delays every webhook",
-    "retried": "your shop answers a webhook with an error, and then its retry",
-    "before the response": "the setting for the timing of webhooks sends them first",
-    "failed for good": "the fault is on that makes your shop unreachable for ten attempts",
+    PAID: "pay on the payment page",
+    DECLINED: "choose Declined on the payment page",
+    CANCELLED: "choose Cancelled on the payment page",
+    EXPIRED: "choose Expired on the payment page, or move the clock until the order expires",
+    PAID_LATE: "use the scenario transfer-late",
+    PAID_IN_PART: "use the scenario transfer-wrong-sum",
+    PAID_TOO_MUCH: "let the bank credit more than the amount, with a scenario",
+    AUTHORIZED: "let your shop create an order with the capture mode manual, and pay it",
+    CAPTURED: "let your shop capture the whole amount",
+    CAPTURED_IN_PART: "let your shop capture a part of the amount first",
+    VOIDED: "let your shop void an authorization",
+    LAPSED: "capture nothing, and move the clock until the authorization expires",
+    SCREENED_OUT: "order with the email address declined@example.com",
+    SCREENED_LATE: "order with the email address needs-time@example.com",
+    STORED: "let your shop create a first payment for one click or for recurring payments, and pay it",
+    CHARGED_AGAIN: "let your shop charge a stored card by its vault token",
+    CHARGE_FAILED: "use the scenario recurring-declined, and let your shop charge a stored card",
+    REFUNDED: "let your shop refund the whole amount",
+    REFUNDED_IN_PART: "let your shop refund a part of the amount",
+    REFUND_FAILED: "use the scenario refund-fails-later, and let your shop refund",
+    DELIVERED: "set the webhook address, and let your shop answer with 200",
+    "twice": "switch on the fault that sends every webhook twice",
+    "lost": "choose What if … on the page of an order, and lose its webhooks",
+    "late": "switch on the fault that delays every webhook",
+    "retried": "let your shop answer a webhook with an error, and its retry with 200",
+    "before the response": "set the webhook timing to before_response",
+    "failed for good": "switch on the fault that makes your shop unreachable, and move the clock by an hour",
 }
-"""How each outcome of a payment or a webhook comes about."""
+"""What to do for each outcome of a payment or a webhook."""
 
 
 class CellKey(NamedTuple):
@@ -387,7 +387,7 @@ def _other_groups(cells: Cells) -> list[CoverageGroup]:
 
 
 def how_to_meet(group: str, case: str) -> str:
-    """Describe how a case comes about; empty for refusals and scenarios, which their rules describe."""
+    """Say how to meet a case; empty for refusals and scenarios, which their rules describe."""
     return HOW_TO_MEET.get(case, "") if group in (METHOD, WEBHOOK) else ""
 
 

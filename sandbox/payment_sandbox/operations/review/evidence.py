@@ -34,6 +34,8 @@ MISTAKE: Final = "mistake"
 HINT: Final = "hint"
 KINDS: Final = (MISTAKE, HINT)
 ORDER_PATH: Final = "orders"
+EVIDENCE_SHOWN: Final = 4
+"""The lines of evidence in a finding's text; others between them are counted."""
 NUMBER_WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -84,7 +86,10 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
         healed = f"\n  Corrected: {self.healed}" if self.healed else ""
-        shown = "".join(f"\n    {request}" for request in self.requests)
+        lines, omitted = self.requests, len(self.requests) - EVIDENCE_SHOWN
+        if omitted > 1:
+            lines = (*lines[: EVIDENCE_SHOWN - 1], f"and {omitted} more, until", lines[-1])
+        shown = "".join(f"\n    {line}" for line in lines)
         of = f" (order {self.order_id})" if self.order_id is not None else ""
         return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{healed}{shown}"
 

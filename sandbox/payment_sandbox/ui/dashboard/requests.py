@@ -3,7 +3,8 @@
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
+from functools import partial
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from flask import Response
@@ -72,11 +73,12 @@ REQUESTS_PATH: Final = f"{PROJECT_PATH}/requests/"
 
 
 class RequestQuery(NamedTuple):
-    """The query of the list: a text, a filter, and the last entry of the previous page."""
+    """The query of the list: a text, a filter, and the entries at its ends."""
 
     text: str = ""
     show: str = ""  # one of SHOWN
     before: str = ""
+    top: str = ""  # the first row; newer ones are counted
 
     def matches_call(self, project: Project, entry: LoggedRequest) -> bool:
         """Whether a call is in the list."""
@@ -135,15 +137,16 @@ def _find_entry(project: Project, entry_id: str) -> Entry | None:
 def get_requests_view(call: Call, project_id: str) -> Response:
     """Show the calls and the webhooks, newest first."""
     project = enter(call, project_id)
-    args, remark = valid_query(
-        call.request.args, before=lambda known: _find_entry(project, known), show=SHOWN.__contains__
-    )
+    find = partial(_find_entry, project)
+    args, remark = valid_query(call.request.args, before=find, top=find, show=SHOWN.__contains__)
     query = RequestQuery(**{name: args.get(name, "").strip() for name in RequestQuery._fields})
     unsent = unsent_webhooks(project.epoch)
     entries = _newest_first(project, query, unsent)
     if query.before:
         next((entry for entry in entries if entry.id == query.before), None)
-    page = list(islice(entries, ROWS_SHOWN + 1))
+    top = [each for each in [find(query.top)] if each] if query.top else []
+    newer = list(takewhile(lambda entry: entry.id != query.top, entries)) if top else []
+    page = [*top, *islice(entries, ROWS_SHOWN + 1 - len(top))]
     return show(
         call,
         "requests",
@@ -155,6 +158,7 @@ def get_requests_view(call: Call, project_id: str) -> Response:
         filters=SHOWN,
         query=query,
         remark=remark,
+        newer=len(newer),
         outcomes=OUTCOME_LABELS,
         unsent=len(unsent),
     )
@@ -286,12 +290,16 @@ def post_test_webhook(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "POST", f"{REQUESTS_PATH}deliver/", **FORM_FACTS)
 def post_unsent_view(call: Call, project_id: str) -> Response:
-    """Deliver all webhooks that were not sent, as no address was set."""
+    """Deliver all webhooks that were not sent, as no address was set; the project keeps its first address."""
     project = enter(call, project_id)
     address = call.request.form.get("webhook_url", "").strip()
     data = COMMANDS["deliver_unsent"].read({"webhook_url": address})
     delivered = deliver_unsent(project, data["webhook_url"])
-    notice = Notice(f"Sent {len(delivered)} webhook{'' if len(delivered) == 1 else 's'}.")
+    text = f"Sent {len(delivered)} webhook{'' if len(delivered) == 1 else 's'}."
+    if project.settings.webhook_url is None:
+        project.change_settings(data)
+        text += " New webhooks will go to the same address."
+    notice = Notice(text)
     return redirect(with_notice(project, url(project, "requests/", show=WEBHOOKS), notice))
 
 

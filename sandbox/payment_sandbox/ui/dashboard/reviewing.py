@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 from payment_sandbox.operations.coverage import Matrix, coverage
-from payment_sandbox.operations.review import Finding, FindingGroup, group_findings, listed_id, review
+from payment_sandbox.operations.review import HINT, Finding, FindingGroup, group_findings, listed_id, review
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
 REFRESH_PER_TIME_TAKEN: Final = 10
 SLOW_SECONDS: Final = 0.2
+NO_ADDRESS: Final = "HOOK-03"
 
 
 class NewestReview:
@@ -41,8 +44,16 @@ class CurrentReview(NamedTuple):
         return [group for group in self.groups if group.first.is_open]
 
 
-def _with_existing_order(epoch: Epoch, finding: Finding) -> Finding:
+def _shown_finding(epoch: Epoch, finding: Finding) -> Finding:
+    """Drop an order that no longer exists; an address that is missing at the first payment is a hint."""
+    if finding.rule == NO_ADDRESS and _has_one_payment(epoch):
+        finding = finding._replace(kind=HINT, risk="")
     return finding if epoch.store.order(finding.order_id or "") else finding._replace(order_id=None)
+
+
+def _has_one_payment(epoch: Epoch) -> bool:
+    paid = (each for each in epoch.store.orders_newest_first() if each.status == OrderStatus.COMPLETED)
+    return len(list(islice(paid, 2))) <= 1
 
 
 def current_review(project: Project) -> CurrentReview:
@@ -56,7 +67,7 @@ def current_review(project: Project) -> CurrentReview:
         is_recent = now - known.at_seconds < seconds
         if known.revision == revision or is_recent:
             return known
-    findings = [_with_existing_order(epoch, finding) for finding in review(epoch)]
+    findings = [_shown_finding(epoch, finding) for finding in review(epoch)]
     problems = {
         listed_id(epoch, each.order_id): each.problem
         for each in reversed(findings)
