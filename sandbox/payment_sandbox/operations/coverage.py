@@ -6,6 +6,7 @@ with "What if …", are listed separately: they do not prove that the shop handl
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 from payment_sandbox.methods import METHOD_NAMES, METHODS_BY_NAME
@@ -16,8 +17,9 @@ from payment_sandbox.orders.refusals import refusal_classes
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, LoggedRequest, PerformedAction
-from payment_sandbox.projects.order_logs import OrderLog, order_logs
+from payment_sandbox.projects.order_logs import OrderLog, log_of, order_logs
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation_catalogue import webhook_coverage_checks
 
@@ -125,25 +127,27 @@ RIGHT, WRONG, BY_HAND = RATING_NAMES
 
 def covered_cells(project: Project, findings: Iterable[Finding]) -> dict[CellKey, Occurrences]:
     """Return the covered cells of a project, judged by the findings of its review."""
-    epoch = project.epoch
-    name, logs = epoch.state.scenario.name, dict(order_logs(epoch))
+    epoch, name = project.epoch, project.epoch.state.scenario.name
     places: dict[CellKey, dict[str, dict[str, None]]] = {
         CellKey(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in epoch.state.rule_uses
     }
     mistakes = [finding for finding in findings if finding.is_open]
     wrong = {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by}
     is_complete = not epoch.journal.dropped_count
-    for order in epoch.store.orders_newest_first():
-        if not order.is_refund:
-            logs.setdefault(order.id, OrderLog({order.id: order}))
-    for log in reversed(logs.values()):
-        for case in log.derive(_cases):
-            is_by_hand = case.is_by_hand or (case.is_unseen and is_complete)
-            rating = WRONG if not wrong.isdisjoint(case.judged) else BY_HAND if is_by_hand else RIGHT
-            places.setdefault(case.key, {}).setdefault(rating, {})[case.occurrence] = None
+    for case in chain.from_iterable(log.derive(_cases) for log in _all_logs(epoch)):
+        rating = WRONG if not wrong.isdisjoint(case.judged) else case.rate(is_complete)
+        places.setdefault(case.key, {}).setdefault(rating, {})[case.occurrence] = None
     return {
         key: Occurrences(*(list(each.get(one, ())) for one in RATING_NAMES)) for key, each in places.items()
     }
+
+
+def _all_logs(epoch: Epoch) -> Iterator[OrderLog]:
+    """Yield the logs, newest first, and those of orders without records."""
+    logs = order_logs(epoch)
+    yield from reversed(list(logs.values()))
+    orders = epoch.store.orders_newest_first()
+    yield from (log_of(epoch, each) for each in orders if not each.is_refund and each.id not in logs)
 
 
 class _Case(NamedTuple):
@@ -157,13 +161,12 @@ class _Case(NamedTuple):
     is_unseen: bool = False
     """Whether neither a call nor an answered webhook has shown the order to the shop."""
 
+    def rate(self, is_complete: bool) -> str:
+        """Rate an occurrence without findings; in an incomplete journal, a call may be missing."""
+        return BY_HAND if self.is_by_hand or (self.is_unseen and is_complete) else RIGHT
+
 
 def _cases(log: OrderLog) -> list[_Case]:
-    return [*_cases_of_orders(log), *_refusals(log)]
-
-
-def _cases_of_orders(log: OrderLog) -> Iterator[_Case]:
-    """Yield the outcomes of an order, and the cases of its webhooks and those of its refunds."""
     actions = log.of(PerformedAction)
     by_hand = {(each.order_id, each.action) for each in actions if each.actor == MERCHANT_ACTOR}
     seen = {entry.order_id for entry in log.requests}
@@ -172,21 +175,28 @@ def _cases_of_orders(log: OrderLog) -> Iterator[_Case]:
     def case(key: CellKey, order: Order, outcome: str = "") -> _Case:
         done = (CREATED, *(action for action, outcomes in OUTCOMES_BY_ACTION.items() if outcome in outcomes))
         judged = (order.id, *(refund.refund_id for refund in order.refunds))
-        is_by_hand = any((order.id, action) in by_hand for action in done)
+        is_by_hand = not by_hand.isdisjoint((order.id, action) for action in done)
         return _Case(key, order.id, judged, is_by_hand, not order.is_refund and order.id not in seen)
 
+    outcomes = [case(*each) for each in _outcomes_in(log)]
+    return [*outcomes, *(case(*each) for each in _webhooks_in(log)), *_refusals(log)]
+
+
+def _outcomes_in(log: OrderLog) -> Iterator[tuple[CellKey, Order, str]]:
     for order in log.orders.values():
         for attempt in order.transactions if not order.is_refund else ():
             for outcome in _outcomes(order, attempt):
-                yield case(CellKey(METHOD, attempt.method, outcome), order, outcome)
+                yield CellKey(METHOD, attempt.method, outcome), order, outcome
+
+
+def _webhooks_in(log: OrderLog) -> Iterator[tuple[CellKey, Order]]:
     checks = webhook_coverage_checks() if log.webhooks else {}
     for delivery in log.webhooks:
         order = log.orders[delivery.order_id]
         if delivery.state is DeliveryState.DELIVERED and not delivery.is_lost:
-            yield case(CellKey(WEBHOOK, DELIVERED, ""), order)
-        for name, covers in checks.items():
-            if covers(delivery, log.webhooks_first):
-                yield case(CellKey(WEBHOOK, name, ""), order)
+            yield CellKey(WEBHOOK, DELIVERED, ""), order
+        names = (name for name, covers in checks.items() if covers(delivery, log.webhooks_first))
+        yield from ((CellKey(WEBHOOK, name, ""), order) for name in names)
 
 
 def _refusals(log: OrderLog) -> Iterator[_Case]:

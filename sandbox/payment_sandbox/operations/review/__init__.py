@@ -1,7 +1,7 @@
 """The review: mistakes in an integration, detected in its requests and webhooks."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -50,7 +50,7 @@ from payment_sandbox.operations.review.payment_checks import (
     find_charges_after_decline,
     find_lapsed_authorizations,
     find_refused_calls,
-    is_refused,
+    refusals_in,
 )
 from payment_sandbox.operations.review.setup_checks import (
     find_missing_slashes,
@@ -159,20 +159,27 @@ def review_log(log: OrderLog) -> ReviewedOrder:
     """Review the log of one order and its refunds."""
     history = ReviewedHistory(log.orders, log.webhooks, log.records, log.webhooks_first)
     by_check = {check: list(check(history)) for check in ORDER_CHECKS}
-    explained = {id_ for check in EXPLAINING_CHECKS for each in by_check[check] for id_ in each.shown_by}
-    requests = history.requests
-    refused = (entry for entry in requests if is_refused(entry) and entry.id not in explained)
-    slashless = next((entry for entry in requests if not entry.path.endswith("/")), None)
-    dated = (each for check in DATED_CHECKS for each in check(history))
+    explained = _explained(chain.from_iterable(by_check[check] for check in EXPLAINING_CHECKS))
+    dated = chain.from_iterable(check(history) for check in DATED_CHECKS)
+    find = history.orders.get
     return ReviewedOrder(
-        [_add_lesson(history.orders.get, finding) for finding in chain(*by_check.values())],
-        [each._replace(finding=_add_lesson(history.orders.get, each.finding)) for each in dated],
+        [_add_lesson(find, finding) for finding in chain(*by_check.values())],
+        [each._replace(finding=_add_lesson(find, each.finding)) for each in dated],
         list(creations_in(history)),
         list(charges_in(history)),
-        [entry for entry in requests if entry.unknown or entry is slashless],
-        [Refusal(entry, entry.error()) for entry in refused],
+        _unusual_calls(history.requests),
+        [refusal for refusal in refusals_in(history) if refusal.entry.id not in explained],
         sum(not each.url for each in log.derive(unsent_of)),
     )
+
+
+def _unusual_calls(requests: Sequence[LoggedRequest]) -> list[LoggedRequest]:
+    slashless = next((entry for entry in requests if not entry.path.endswith("/")), None)
+    return [entry for entry in requests if entry.unknown or entry is slashless]
+
+
+def _explained(findings: Iterable[Finding]) -> set[str]:
+    return {id_ for finding in findings for id_ in finding.shown_by}
 
 
 def review(epoch: Epoch) -> list[Finding]:
@@ -213,16 +220,23 @@ def _collect_findings(
     find, now = epoch.store.order, epoch.now()
     findings = [_add_lesson(find, finding) for finding in across]
     findings += chain.from_iterable(each.findings for each in reviewed)
-    findings += (dated.finding for each in reviewed for dated in each.dated if dated.since <= now)
-    explained = {id_ for finding in across for id_ in finding.shown_by}
-    unusual = sorted(chain.from_iterable(each.unusual for each in reviewed), key=number_of)
-    orders = {each.order_id: order for each in unusual if each.order_id and (order := find(each.order_id))}
-    calls = ReviewedHistory(orders, (), unusual)
-    refusals = [refusal for each in reviewed for refusal in each.refusals]
-    refusals = [refusal for refusal in refusals if refusal.entry.id not in explained]
-    refusals.sort(key=lambda refusal: number_of(refusal.entry))
-    hints = (find_ignored_keys(calls), find_missing_slashes(calls), find_refused_calls(refusals))
-    return [*findings, *(_add_lesson(find, finding) for finding in chain(*hints))]
+    dated = chain.from_iterable(each.dated for each in reviewed)
+    findings += (each.finding for each in dated if each.since <= now)
+    hints = _review_calls(find, reviewed, _explained(across))
+    return [*findings, *(_add_lesson(find, finding) for finding in hints)]
+
+
+def _review_calls(
+    find: FindOrder, reviewed: Iterable[ReviewedOrder], explained: Container[str]
+) -> Iterator[Finding]:
+    """Report unknown keys, missing slashes and refusals, each kind once for all orders."""
+    unusual = list(chain.from_iterable(each.unusual for each in reviewed))
+    orders = {order.id: order for entry in unusual if (order := find(entry.order_id or ""))}
+    calls = ReviewedHistory(orders, (), sorted(unusual, key=number_of))
+    refusals = chain.from_iterable(each.refusals for each in reviewed)
+    unexplained = [refusal for refusal in refusals if refusal.entry.id not in explained]
+    unexplained.sort(key=lambda refusal: number_of(refusal.entry))
+    return chain(find_ignored_keys(calls), find_missing_slashes(calls), find_refused_calls(unexplained))
 
 
 def _baskets(reviewed: Iterable[ReviewedOrder]) -> list[list[Creation]]:

@@ -118,9 +118,11 @@ class Refusal(NamedTuple):
         return self.entry.status or 0, (self.error or "").partition(":")[0], self.entry.rule
 
 
-def is_refused(entry: LoggedRequest) -> bool:
-    """Whether the service, not a fault, refused the call."""
-    return entry.status in REFUSAL_STATUSES and not entry.fault and entry.rule != LATE_CAPTURE_RULE
+def refusals_in(history: ReviewedHistory) -> Iterator[Refusal]:
+    """Yield the calls that the service refused, rather than a fault."""
+    for entry in history.requests:
+        if entry.status in REFUSAL_STATUSES and not entry.fault and entry.rule != LATE_CAPTURE_RULE:
+            yield Refusal(entry, entry.error())
 
 
 def _count_calls(refusals: Sequence[Refusal]) -> str:
