@@ -49,6 +49,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     read_books,
 )
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
+from pytest_payment_sandbox.rehearsal.places import SourceLine
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, save, summary
@@ -141,6 +142,7 @@ class ItemRun:
         self._item = item
         self.verdict: RunVerdict | None = None
         self.timeline = ""
+        self._line: SourceLine | None = None
         self._is_threaded = is_threaded
         self._is_thread_safe = is_thread_safe
         self._project: PaymentSandbox | None = None
@@ -209,7 +211,8 @@ class ItemRun:
         if self._hang_location:  # the timeline of a hanging run may be very long
             self.timeline = self._hang_location
         else:
-            self.timeline = describe_timeline([run], self._describe_changed_line(run))
+            self._line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
+            self.timeline = describe_timeline([run])
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
@@ -252,15 +255,6 @@ class ItemRun:
         verdict.problems.extend(leaks_in_storage(run.project, self._get_fixture(TRACES_FIXTURE)))
         return verdict
 
-    def _describe_changed_line(self, run: RehearsedRun) -> list[str]:
-        """Return the shop's line of the changed call, or of its first call after the change."""
-        line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
-        return (
-            [f'the shop called the service after the change in File "{line[0]}", line {line[1]}']
-            if line is not None
-            else []
-        )
-
     def _advance(self, project: PaymentSandbox, until: datetime) -> None:
         with suppress(Exception):  # errors from handlers are ignored, because the test has ended
             project.clock.advance(to=until, timeout_seconds=self.budget.wait_seconds)
@@ -294,7 +288,7 @@ class ItemRun:
         run = self._run
         if run is None or self.verdict is None:
             return Run(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT)
-        return Run(self.verdict, run.steps, run.applied, self.timeline, traits=self._traits)
+        return Run(self.verdict, run.steps, run.applied, self.timeline, self._line, self._traits)
 
     def _vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
         return self._run.vary_submission(path, form) if self._run is not None else None
@@ -530,7 +524,7 @@ class ItemPlayer:
         if any(report.failed for report in self._run_watched(run)):
             return False
         ends = [
-            ({problem.kind for problem in each.problems} - {LEAK_KIND}, each.state)
+            ({problem.kind for problem in each.problems} - {LEAK_KIND}, each.state[1:])
             for each in (run.result.verdict, self.baseline.verdict)
         ]
         return ends[0] == ends[1]

@@ -440,7 +440,7 @@ def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Calla
         try:
             _run_job(work)
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}{receiving.line_of_error(error)}"
             if not is_rehearsed():
                 warnings.warn(PaymentJobWarning(f"the shop's job {name} failed: {problem}"), stacklevel=2)
             return problem

@@ -46,6 +46,7 @@ LOST_RESPONSE: Final = Lesson(risks.DOUBLE_PAYMENT, "after-a-lost-response")
 LOST_ORDER: Final = Lesson(risks.UNSHIPPED, LOST_RESPONSE.section)
 SENT_AGAIN: Final = Lesson(risks.DUPLICATION, "requests-that-the-http-client-sends-again")
 ACT_ONCE: Final = Lesson(risks.DUPLICATION, "do-everything-once")
+GO_FORWARD: Final = Lesson(risks.UNDONE_PAYMENT, "go-forward-only")
 CAPTURE_IN_TIME: Final = Lesson(risks.LAPSE, "capture-in-time")
 FAILING_REFUNDS: Final = Lesson(risks.DEBT, "refunds-can-fail")
 RETURN_MONEY: Final = Lesson(risks.DEBT, "give-money-back")
@@ -79,6 +80,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "paid-for-nothing": READ_ORDER,
     "paid-in-part": READ_ORDER,
     "payment-missed": NOTICE_PAYMENTS,
+    "capture-missed": LOST_RESPONSE,
     "unknown-money": LOST_ORDER,
     "paid-twice": LOST_RESPONSE,
     "charged-again": ACT_ONCE,
@@ -88,7 +90,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "captured-not-shipped": LOST_ORDER,
     "refunds-differ": FAILING_REFUNDS,
     "cancelled-but-kept": RETURN_MONEY,
-    "went-back": Lesson(risks.UNDONE_PAYMENT, "go-forward-only"),
+    "went-back": GO_FORWARD,
     "shown-paid": READ_ORDER,
     "shown-differently": NOTICE_PAYMENTS,
     "shown-error": NOTICE_PAYMENTS,
