@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from payment_sandbox.cli import remote
     from payment_sandbox.operations import choose_scenario, review_scenario
     from payment_sandbox.serving import server
-    from payment_sandbox.ui.docs import library, sections
+    from payment_sandbox.ui.docs import sections
 else:
     remote = lazy("payment_sandbox.cli.remote")
     choose_scenario = lazy("payment_sandbox.operations.choose_scenario")
     review_scenario = lazy("payment_sandbox.operations.review_scenario")
     server = lazy("payment_sandbox.serving.server")
-    library = lazy("payment_sandbox.ui.docs.library")
     sections = lazy("payment_sandbox.ui.docs.sections")
 
 PROGRAM: Final = "payment-sandbox"
@@ -120,7 +119,7 @@ def schema() -> None:
 @commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
 def skill() -> None:
     """Print a skill for coding agents: integrate in five steps, and check each."""
-    say(*library.skill().rstrip().split("\n"))
+    say(*sections.skill().rstrip().split("\n"))
 
 
 @commands.command(epilog="Example: payment-sandbox docs mistakes#read-the-order")

@@ -3,8 +3,10 @@
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.operations.review.lessons import LESSONS
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
+from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source, skill
 from payment_sandbox.ui.docs.rendering import headings
+
+__all__ = ["section", "skill"]
 
 
 def section(reference: str) -> str:
