@@ -137,7 +137,11 @@ def create(sandbox: PaymentSandbox) -> str:
     return str(sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body).json()["id"])
 
 
-OWED = {sends_too_much: ("HOOK-13", 500), pays_twice: ("A45", 2450), keeps_the_money: ("SET-50", 2450)}
+OWED: dict[Story, tuple[str, int]] = {
+    sends_too_much: ("HOOK-13", 500),
+    pays_twice: ("A45", 2450),
+    keeps_the_money: ("SET-50", 2450),
+}
 
 
 @pytest.mark.parametrize("story", OWED, ids=lambda story: story.__name__)
