@@ -1,13 +1,21 @@
 """Findings in machine formats: GitHub annotations, and SARIF for code scanning tools."""
 
 import json
+<<<<<<< HEAD
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+=======
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+>>>>>>> main
 
 import click
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.version import __version__
+
+if TYPE_CHECKING:
+    from payment_sandbox.operations import review as judge
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -36,11 +44,24 @@ class Annotation(NamedTuple):
     is_hint: bool = False
     facts: Mapping[str, str] = {}
 
+    @classmethod
+    def of(cls, finding: "judge.Finding") -> "Annotation":
+        """Return a finding of the review with its order and its risk."""
+        order = f"Order {finding.order_id}." if finding.order_id is not None else ""
+        risk = f"Risk: {finding.risk}." if finding.risk else ""
+        advice = "\n".join(filter(None, (finding.advice, order, risk)))
+        return cls(finding.rule, finding.problem, advice, not finding.is_open)
+
     @property
     def text(self) -> str:
+<<<<<<< HEAD
         """The problem, the advice and the facts, a line each."""
         facts = [f"{name.capitalize()}: {value}" for name, value in self.facts.items()]
         return "\n".join(filter(None, (self.problem, self.advice, *facts)))
+=======
+        """The problem and the advice, on lines of their own."""
+        return "\n".join(filter(None, (self.problem, self.advice)))
+>>>>>>> main
 
 
 def format_findings(annotations: Sequence[Annotation], form: str, tool: str) -> list[str]:

@@ -116,7 +116,11 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
     named = _fetch_findings(call, all_projects=all_projects)
     findings = [finding._asdict() for _, finding in named]
     if form in (GITHUB, SARIF):
+<<<<<<< HEAD
         say(*format_findings([_annotate(name, finding) for name, finding in named], form, "review"))
+=======
+        say(*format_findings(list(map(Annotation.of, reviewed)), form, "review"))
+>>>>>>> main
     else:
         call.as_json = call.as_json or form == JSON
         call.show(
