@@ -32,7 +32,7 @@ def test_annotations(review_command: list[str]) -> None:
     assert all(line.startswith(("::error title=", "::notice title=")) for line in lines)
     assert all("%0ATest: a basket is paid once" in line for line in lines)
     mistakes = [line for line in lines if "title=ORD-07" in line]
-    assert all("%0AOrder: " in line and "%0ARisk: " in line for line in mistakes)
+    assert all("%0AOrder " in line and "%0ARisk: " in line for line in mistakes)
 
 
 def test_sarif(review_command: list[str]) -> None:
@@ -47,8 +47,8 @@ def test_sarif(review_command: list[str]) -> None:
     assert all(each["message"]["text"] for each in review_run["results"])
     assert {each["level"] for each in review_run["results"]} <= {"error", "note"}
     (mistake,) = (each for each in review_run["results"] if each["ruleId"] == "ORD-07")
-    assert mistake["properties"].keys() == {"order", "test", "risk"}
-    assert mistake["properties"]["order"] in mistake["message"]["text"]
+    for part in ("\nOrder ", "\nTest: a basket is paid once.", "\nRisk: "):
+        assert part in mistake["message"]["text"]
     assert run(*review_command, "--format", "sarif").stdout == result.stdout
 
 

@@ -2,7 +2,7 @@
 
 import json
 <<<<<<< HEAD
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 =======
 from collections.abc import Iterable, Sequence
@@ -36,32 +36,26 @@ format_option = click.option(
 
 
 class Annotation(NamedTuple):
-    """A finding: a stable id (such as a rule), the problem and the advice, and facts such as its order."""
+    """A finding: a stable id (such as a rule), the problem and the advice."""
 
     id: str
     problem: str
     advice: str = ""
     is_hint: bool = False
-    facts: Mapping[str, str] = {}
 
     @classmethod
-    def of(cls, finding: "judge.Finding") -> "Annotation":
-        """Return a finding of the review with its order and its risk."""
+    def of(cls, finding: "judge.Finding", test: str = "") -> "Annotation":
+        """Return a finding of the review with its order, its test (the name of its project) and its risk."""
         order = f"Order {finding.order_id}." if finding.order_id is not None else ""
         risk = f"Risk: {finding.risk}." if finding.risk else ""
-        advice = "\n".join(filter(None, (finding.advice, order, risk)))
+        named = f"Test: {test}." if test else ""
+        advice = "\n".join(filter(None, (finding.advice, order, named, risk)))
         return cls(finding.rule, finding.problem, advice, not finding.is_open)
 
     @property
     def text(self) -> str:
-<<<<<<< HEAD
-        """The problem, the advice and the facts, a line each."""
-        facts = [f"{name.capitalize()}: {value}" for name, value in self.facts.items()]
-        return "\n".join(filter(None, (self.problem, self.advice, *facts)))
-=======
         """The problem and the advice, on lines of their own."""
         return "\n".join(filter(None, (self.problem, self.advice)))
->>>>>>> main
 
 
 def format_findings(annotations: Sequence[Annotation], form: str, tool: str) -> list[str]:
@@ -92,7 +86,6 @@ def _sarif_report(annotations: Sequence[Annotation], tool: str) -> dict[str, Any
             "level": "note" if each.is_hint else "error",
             "message": {"text": each.text},
             "partialFingerprints": {"finding/v1": f"{each.id} {each.problem}"},
-            "properties": dict(each.facts),
         }
         for each in annotations
     ]

@@ -116,11 +116,8 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
     named = _fetch_findings(call, all_projects=all_projects)
     findings = [finding._asdict() for _, finding in named]
     if form in (GITHUB, SARIF):
-<<<<<<< HEAD
-        say(*format_findings([_annotate(name, finding) for name, finding in named], form, "review"))
-=======
-        say(*format_findings(list(map(Annotation.of, reviewed)), form, "review"))
->>>>>>> main
+        annotations = [Annotation.of(finding, name) for name, finding in named]
+        say(*format_findings(annotations, form, "review"))
     else:
         call.as_json = call.as_json or form == JSON
         call.show(
@@ -134,13 +131,6 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
             ),
         )
     sys.exit(1 if any(not finding.healed for _, finding in named) else 0)
-
-
-def _annotate(name: str, finding: "judge.Finding") -> Annotation:
-    """Describe a finding with its order, its test (the name of the project) and its risk."""
-    given = {"order": finding.order_id, "test": name, "risk": finding.risk}
-    facts = {label: value for label, value in given.items() if value}
-    return Annotation(finding.rule, finding.problem, finding.advice, not finding.is_open, facts)
 
 
 def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[tuple[str, judge.Finding]]":
