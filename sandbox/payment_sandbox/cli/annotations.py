@@ -1,13 +1,8 @@
 """Findings in machine formats: GitHub annotations, and SARIF for code scanning tools."""
 
 import json
-<<<<<<< HEAD
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
-=======
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
->>>>>>> main
 
 import click
 
