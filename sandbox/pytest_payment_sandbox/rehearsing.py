@@ -154,6 +154,7 @@ class ItemRun:
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
         self._visits: list[ShownPage] = []
+        self._opened: dict[str, str] = {}  # the pages that the test has opened, with its cookies
         self._hang_location = ""  # where the code was when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # entered for judging
         self.budget = Budget(RUN_SECONDS_MAX)
@@ -195,7 +196,7 @@ class ItemRun:
             self._run.pace.baseline_busy = self._baseline.busy
         project._on_action = self._record_books
         own.rehearse(self._run)
-        set_submission_chooser(self._vary_submission)
+        set_submission_chooser(self._vary_submission, self._opened.__setitem__)
 
     def end(self, failure: BaseException | None) -> None:
         """Judge the run after the end of its test."""
@@ -205,7 +206,10 @@ class ItemRun:
             return
         self._traits |= Trait.RETURN if project.application is not None else Trait(0)
         self._traits |= Trait.RESTART if self._get_fixture(RESTART_FIXTURE) is not None else Trait(0)
-        self.verdict = self._judge_or_abandon(project, run, failure)
+        try:
+            self.verdict = self._judge_or_abandon(project, run, failure)
+        finally:
+            self._emails.close()
         if not self.verdict.problems:
             return
         if self._hang_location:  # the timeline of a hanging run may be very long
@@ -241,8 +245,9 @@ class ItemRun:
             self._baseline,
             self._books_history,
             self._verdicts,
-            lambda: self._read_view(project, run),
+            partial(self._read_view, project, run, twice=self._baseline is None),
             self._snapshots,
+            partial(self._read_view, project, run, twice=False) if project.application is not None else None,
         )
         verdict = judge(trial, partial(self._advance, project), self._get_fixture(BOOKS_FIXTURE))
         verdict.problems.extend(unrelated)
@@ -259,16 +264,22 @@ class ItemRun:
         with suppress(Exception):  # errors from handlers are ignored, because the test has ended
             project.clock.advance(to=until, timeout_seconds=self.budget.wait_seconds)
 
-    def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
+    def _read_view(self, project: PaymentSandbox, run: RehearsedRun, *, twice: bool) -> CustomerView:
         """Read the shop's pages and emails as its customers do."""
         emails = self._emails.comparable_emails()
-        self._emails.close()
         if project.application is None:
             return CustomerView((), emails)
         browser = project.browser(project.application)
         paths = self._get_fixture(PAGES_FIXTURE) or ()
+        opened = self._opened if self._get_fixture(BOOKS_FIXTURE) is None else {}
         return CustomerView(
-            read_pages(run.project, partial(open_page, browser), paths, is_first=self._baseline is None),
+            read_pages(
+                run.project,
+                partial(open_page, browser, opened),
+                paths,
+                opened,
+                twice=twice,
+            ),
             emails,
         )
 

@@ -137,8 +137,8 @@ class AnnouncedTest:
 
     def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
-        is_first = self.memory.baseline is None
-        pages = read_pages(self.project, get, self._sources.pages, is_first=is_first)
+        twice = self.memory.baseline is None
+        pages = read_pages(self.project, get, self._sources.pages, twice=twice)
         return CustomerView(pages, Emails((), 0))
 
 
