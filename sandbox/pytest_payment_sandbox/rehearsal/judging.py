@@ -12,6 +12,7 @@ from payment_sandbox.operations.review import HINT, Finding, review
 from payment_sandbox.operations.review.payment_checks import lapsed_authorizations
 from payment_sandbox.operations.review.webhook_checks import attempt_id
 from payment_sandbox.orders.webhooks import NO_ANSWER, Delivery, DeliveryState, WebhookAttempt
+from payment_sandbox.projects.journal import AgendaEvent
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import (
     CALLS,
@@ -445,7 +446,8 @@ def _find_early_expiries(project: Project, changes: Sequence[ChangedStep]) -> li
     if [changed.change.name for changed in changes] != [THREE_DAYS_VARIATION]:
         return []
     orders = {order.id: order for order in project.epoch.store.orders_newest_first()}
-    created_at = [orders[order_id].created for order_id in lapsed_authorizations(project.epoch, orders)]
+    expiries = project.epoch.journal.of(AgendaEvent)
+    created_at = [order.created for order in lapsed_authorizations(expiries, orders)]
     if not created_at or project.now() - min(created_at) > EARLY_EXPIRY_MAX:
         return []
     return [
