@@ -15,10 +15,9 @@ from zlib import crc32
 import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
-from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm, Trait
+from payment_sandbox.scenarios.variation import ACTION, WEBHOOK, SubmittedForm, Trait
 from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
@@ -53,7 +52,7 @@ from pytest_payment_sandbox.rehearsal.places import SourceLine
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, save, summary
-from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun, RunningTest
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
     Mailbox,
@@ -150,7 +149,6 @@ class ItemRun:
         self._run: RehearsedRun | None = None
         self._traits = Trait.CUSTOMERS
         self._thread_id = get_ident()
-        self._books_history: list[list[BookEntry]] = []
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
         self._visits: list[ShownPage] = []
@@ -185,16 +183,11 @@ class ItemRun:
         if own is None or self._run is not None:
             return
         self._project, self._lookup = project, lookup
-        self._run = RehearsedRun(
-            own, self.variation, is_threaded=self._is_threaded, visit=self._visit, restart=self._restart_shop
-        )
+        test = RunningTest(self._visit, self._restart_shop, self._observe)
+        self._run = RehearsedRun(own, self.variation, is_threaded=self._is_threaded, test=test)
         self._run.is_thread_safe = self._is_thread_safe
-        self._run.on_act = self._emails.mark_first_action
-        self._run.on_webhook = self._take_snapshot
         if self._baseline is not None:
-            self._run.calls.set_limit(self._baseline.most_calls)
-            self._run.pace.baseline_busy = self._baseline.busy
-        project._on_action = self._record_books
+            self._run.follow(self._baseline.most_calls, self._baseline.busy)
         own.rehearse(self._run)
         set_submission_chooser(self._vary_submission, self._opened.__setitem__)
 
@@ -243,7 +236,6 @@ class ItemRun:
             self.variation,
             reason,
             self._baseline,
-            self._books_history,
             self._verdicts,
             partial(self._read_view, project, run, twice=self._baseline is None),
             self._snapshots,
@@ -309,14 +301,10 @@ class ItemRun:
             browser = self._project.browser(self._project.application)
             self._visits += visit_shop(self._run.project, browser, order, tabs)
 
-    def _record_books(self) -> None:
-        """Record the shop's current books, but only on the test's thread, which may own the database."""
-        if get_ident() == self._thread_id:
-            with suppress(Exception):  # in the middle of a test, the books may be unreadable
-                self._books_history.append(read_books(self._get_fixture(BOOKS_FIXTURE))[0])
-
-    def _take_snapshot(self) -> None:
-        """Record the shop's books before a webhook, to find the causes of findings."""
+    def _observe(self, kind: str) -> None:
+        """Record the shop's books before a step, on the test's thread only, which may own the database."""
+        if kind == ACTION:
+            self._emails.mark_first_action()
         if self._run is not None and get_ident() == self._thread_id and self.verdict is None:
             with suppress(Exception):  # in the middle of a request, the books may be unreadable
                 entries = read_books(self._get_fixture(BOOKS_FIXTURE))[0]

@@ -76,7 +76,7 @@ class AnnouncedTest:
         self._timeline = ""
         self._line: SourceLine | None = None
         if memory.baseline is not None:
-            self.run.calls.set_limit(memory.baseline.most_calls)
+            self.run.follow(memory.baseline.most_calls, memory.baseline.busy)
         project.epoch.ids = Ids(crc32(name.encode()))
         if not project.epoch.state.clock.running:
             change_clock(project, now=_next_hour(project.now()))
@@ -101,7 +101,6 @@ class AnnouncedTest:
             self.variation,
             ending.failure,
             self.memory.baseline,
-            [],
             self.memory.verdicts,
             lambda: self._read_view(ending, conversation),
         )

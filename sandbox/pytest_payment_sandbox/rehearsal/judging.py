@@ -111,15 +111,14 @@ class Trial(NamedTuple):
     """A run to be judged.
 
     ``failure`` is the failure of the test, and ``baseline`` is the verdict on the unchanged test.
-    ``verdicts`` has the verdicts so far, ``books_history`` has the shop's books during the test, and
-    ``snapshots`` has the books before each webhook. ``read_view`` reads the shop's pages and emails.
+    ``verdicts`` has the verdicts so far, and ``snapshots`` has the books before each action and webhook.
+    ``read_view`` reads the shop's pages and emails.
     """
 
     run: RehearsedRun
     changes: Sequence[ChangedStep]
     failure: str | None
     baseline: RunVerdict | None
-    books_history: Sequence[list[BookEntry]]
     verdicts: Verdicts
     read_view: Callable[[], CustomerView]
     snapshots: Sequence[BooksSnapshot] = ()
@@ -165,7 +164,7 @@ class _Judge:
         self._project = trial.run.project
         self._advance = advance
         self._books = books
-        self._books_history = [*trial.books_history]
+        self._books_history = [each.entries for each in trial.snapshots]
         self._state_keys: list[str] = []
         self._view: CustomerView | None = None
         self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop

@@ -173,22 +173,27 @@ def read_pages(
             *(path.replace(ORDER_ID_PLACEHOLDER, order.id) for path in paths),
         )
     ]
-    pages = []
-    for order, url in order_urls[:PAGES_MAX]:
-        empty = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(records, order), None)
-        pages.append(_request_page(empty, get, url, twice=twice))
-    known = {urlsplit(url).path for _, url in order_urls}
-    for url in [each for each in opened if urlsplit(each).path not in known][:PAGES_MAX]:
-        pages.append(_request_page(ShownPage(_name_of(url), None, None), get, url, twice=twice))
+    empty = [
+        (ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(records, order), None), url)
+        for order, url in order_urls[:PAGES_MAX]
+    ]
+    pages = [_request_page(*each, get, twice=twice) for each in [*empty, *_find_opened(opened, order_urls)]]
     return [page for page in pages if page is not None]
 
 
-def _name_of(url: str) -> str:
-    """Return the path of a page without ids and numbers, which differ between runs."""
-    return _TOKEN_PATTERN.sub("…", urlsplit(url).path)
+def _find_opened(
+    opened: Iterable[str], order_urls: Sequence[tuple[Order, str]]
+) -> list[tuple[ShownPage, str]]:
+    """Return the other pages that a test has opened; their paths have no ids, which differ between runs."""
+    known = {urlsplit(url).path for _, url in order_urls}
+    others = [url for url in opened if urlsplit(url).path not in known]
+    return [
+        (ShownPage(_TOKEN_PATTERN.sub("…", urlsplit(url).path), None, None), url)
+        for url in others[:PAGES_MAX]
+    ]
 
 
-def _request_page(page: ShownPage, get: GetPage, url: str, *, twice: bool) -> ShownPage | None:
+def _request_page(page: ShownPage, url: str, get: GetPage, *, twice: bool) -> ShownPage | None:
     """Request a page once or twice; return None if the page does not exist."""
     try:
         text = _request_text(get, url)
