@@ -116,10 +116,7 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
     reviewed = _fetch_findings(call, all_projects=all_projects)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
-        annotations = [
-            Annotation(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed
-        ]
-        say(*format_findings(annotations, form, "review"))
+        say(*format_findings(list(map(Annotation.of, reviewed)), form, "review"))
     else:
         call.as_json = call.as_json or form == JSON
         call.show(

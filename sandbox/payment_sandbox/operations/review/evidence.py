@@ -291,10 +291,10 @@ def is_late(delay: timedelta | None) -> bool:
 def describe_late(delays: Sequence[timedelta | None]) -> str:
     """Say how much later the order was read; empty if one of the reads is missing."""
     known = [delay for delay in delays if delay is not None]
-    return f" (read {_longest_unit(max(known))} later)" if len(known) == len(delays) else ""
+    return f" (read {longest_unit(max(known))} later)" if len(known) == len(delays) else ""
 
 
-def _longest_unit(period: timedelta) -> str:
+def longest_unit(period: timedelta) -> str:
     """Format a period in its largest unit, such as 3 days."""
     seconds = int(period.total_seconds())
     size, unit = next((size, unit) for size, unit in PERIOD_UNITS if seconds >= size)

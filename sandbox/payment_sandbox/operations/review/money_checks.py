@@ -24,6 +24,7 @@ from payment_sandbox.operations.review.evidence import (
     is_answer_lost,
     is_from_shop,
     is_late,
+    longest_unit,
     money_call,
     number_in_words,
     order_in,
@@ -56,6 +57,7 @@ CANDIDATES_MAX: Final = 50
 """The maximum number of webhooks considered as causes of a charge, because charges name no order."""
 NOTICE_PERIOD: Final = timedelta(days=1)
 MISTAKEN_FAILURE: Final = "your shop takes the refusal for a failure of a call that worked"
+WAITING: Final = "a customer waited for money"
 PAID_STATUSES: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
 
 
@@ -301,23 +303,50 @@ def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
     return order.amount_cents if order is not None and b"order_lines" not in call.body else None
 
 
+class Debt(NamedTuple):
+    """Money that the shop should have returned by a time, and what it returned later."""
+
+    owed_cents: int
+    open_cents: int
+    late: str  # when it returned some, in words
+
+    @property
+    def risk(self) -> str:
+        """The cost for the customer."""
+        return RETURN_MONEY.risk if self.open_cents else WAITING
+
+
+def _debt(
+    history: ReviewedHistory, order: Order, earned_cents: int, since: datetime, period: timedelta
+) -> Debt:
+    """Return what the shop owes to a customer beyond the earned money, a period after its reason."""
+    refunds = (history.orders.get(refund.refund_id) for refund in order.refunds if not refund.failed)
+    late = [each for each in refunds if each is not None and each.created > since + period]
+    late_cents = sum(each.amount_cents for each in late)
+    open_cents = refundable_cents(order) - earned_cents
+    part = f"{euros(late_cents)} " if open_cents > 0 else ""
+    words = f" (returned {part}{longest_unit(late[-1].created - since)} later)" if late else ""
+    return Debt(open_cents + late_cents, max(0, open_cents), words)
+
+
 def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]:
     """Find paid orders that the shop tried to cancel, but did not refund after the refusal."""
     for entry in history.requests:
         order = history.orders.get(entry.order_id or "")
-        if order is None or not _is_refused_cancellation(entry):
+        if order is None or not _is_refused_cancellation(entry) or not _is_paid(order):
             continue
-        owed_cents = refundable_cents(order) if _is_paid(order) else 0
-        if owed_cents and not _is_noticed(history, order, entry):
+        debt = _debt(history, order, 0, entry.at, READ_WITHIN)
+        if debt.owed_cents and not _is_noticed(history, order, entry):
             yield Finding(
                 entry.rule or "SET-03",
-                f"Your shop tried to cancel a paid order, was refused, and kept the {euros(owed_cents)}",
+                "Your shop tried to cancel a paid order, was refused, and kept the "
+                f"{euros(debt.owed_cents)}{debt.late}",
                 "If a cancellation is refused, read the order, and refund the payment.",
                 order.id,
                 (format_request(entry),),
-                risk=RETURN_MONEY.risk,
+                risk=debt.risk,
                 page=RETURN_MONEY.path,
-                amount=owed_cents,
+                amount=debt.open_cents,
                 shown_by=(entry.id,),
             )
 
@@ -343,23 +372,25 @@ def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[DatedFinding]:
     """Find money beyond an order's amount, or for a cancelled order, that was not refunded within a day."""
     changed = {each.order_id: each.at for each in history.reached}
     for order in history.orders.values():
-        is_ended = _is_paid(order) or order.status == OrderStatus.CANCELLED
-        earned_cents = order.amount_cents if _is_paid(order) else 0
-        surplus_cents = refundable_cents(order) - earned_cents
-        if is_ended and order.id in changed and surplus_cents > 0:
-            is_twice = surplus_cents >= order.amount_cents or len(_payments(order)) > 1
-            yield DatedFinding(
-                changed[order.id] + NOTICE_PERIOD,
-                Finding(
-                    "A45" if earned_cents and is_twice else "HOOK-13",
-                    f"{_describe_payments(order)}, and your shop did not return {euros(surplus_cents)}",
-                    "Compare the received money with the order's amount, and refund the surplus with "
-                    "POST /v1/orders/<order_id>/refunds/.",
-                    order.id,
-                    (),
-                    amount=surplus_cents,
-                ),
+        is_paid = _is_paid(order)
+        if order.id not in changed or not (is_paid or order.status == OrderStatus.CANCELLED):
+            continue
+        earned_cents, since = order.amount_cents if is_paid else 0, changed[order.id]
+        debt = _debt(history, order, earned_cents, since, NOTICE_PERIOD)
+        if debt.owed_cents > 0:
+            is_twice = debt.owed_cents >= order.amount_cents or len(_payments(order)) > 1
+            finding = Finding(
+                "A45" if is_paid and is_twice else "HOOK-13",
+                f"{_describe_payments(order)}, and your shop did not return "
+                f"{euros(debt.owed_cents)}{debt.late}",
+                "Compare the received money with the order's amount, and refund the surplus with "
+                "POST /v1/orders/<order_id>/refunds/.",
+                order.id,
+                (),
+                risk=debt.risk,
+                amount=debt.open_cents,
             )
+            yield DatedFinding(since + NOTICE_PERIOD, finding)
 
 
 def _payments(order: Order) -> list[Transaction]:
