@@ -27,7 +27,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     judge_unfinished,
 )
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -74,8 +74,9 @@ class AnnouncedTest:
         self._sources = sources
         self._verdict: RunVerdict | None = None
         self._timeline = ""
+        self._line: SourceLine | None = None
         if memory.baseline is not None:
-            self.run.calls.set_limit(memory.baseline.most_calls)
+            self.run.follow(memory.baseline.most_calls, memory.baseline.busy)
         project.epoch.ids = Ids(crc32(name.encode()))
         if not project.epoch.state.clock.running:
             change_clock(project, now=_next_hour(project.now()))
@@ -90,7 +91,7 @@ class AnnouncedTest:
     def result(self) -> Run:
         """The result of the run."""
         verdict = self._verdict or RunVerdict([], (), ())
-        return Run(verdict, self.run.steps, self.run.applied, self._timeline)
+        return Run(verdict, self.run.steps, self.run.applied, self._timeline, self._line)
 
     def judge(self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]) -> None:
         """Judge the test right after its end, while its shop still handles webhooks."""
@@ -100,7 +101,6 @@ class AnnouncedTest:
             self.variation,
             ending.failure,
             self.memory.baseline,
-            [],
             self.memory.verdicts,
             lambda: self._read_view(ending, conversation),
         )
@@ -117,8 +117,8 @@ class AnnouncedTest:
             verdict = judge_unfinished(run, error_problem(error))
         if verdict.problems:
             baseline_calls = self.memory.baseline.calls if self.memory.baseline is not None else ()
-            changed_line = _changed_line(run, ending.calls, baseline_calls)
-            notes = [*changed_line, *ending.stack.splitlines(), *_error_lines(project)]
+            self._line = _changed_line(run, ending.calls, baseline_calls)
+            notes = [*ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = describe_timeline([run], notes)
         self._verdict = verdict._replace(calls=[each.located for each in ending.calls])
 
@@ -136,8 +136,8 @@ class AnnouncedTest:
 
     def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
-        is_first = self.memory.baseline is None
-        pages = read_pages(self.project, get, self._sources.pages, is_first=is_first)
+        twice = self.memory.baseline is None
+        pages = read_pages(self.project, get, self._sources.pages, twice=twice)
         return CustomerView(pages, Emails((), 0))
 
 
@@ -155,13 +155,12 @@ def unfinished_run(test: AnnouncedTest | None, variation: ChangedSteps, failure:
 
 def _changed_line(
     run: RehearsedRun, calls: Sequence[AnnouncedCall], baseline_calls: Sequence[LocatedCall]
-) -> list[str]:
+) -> SourceLine | None:
     """Return the location of the changed call in the shop, if the helper reported it."""
     changed = _find_changed_call(run, calls)
     if changed is None:
-        return []
-    line = deciding_line(changed.located, [*(each.located for each in calls), *baseline_calls])
-    return [f"the changed call is made at {line[0]}:{line[1]}"] if line is not None else []
+        return None
+    return deciding_line(changed.located, [*(each.located for each in calls), *baseline_calls])
 
 
 def _find_changed_call(run: RehearsedRun, calls: Sequence[AnnouncedCall]) -> AnnouncedCall | None:
