@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.review.lessons import CALL_VERBS, FAILING_REFUNDS
+from payment_sandbox.operations.review.lessons import CALL_VERBS, FAILING_REFUNDS, where_to_read
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import RETURN, LoggedRequest, PerformedAction, ReachedStatus
@@ -90,7 +90,7 @@ class Finding(NamedTuple):
         return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
-        lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
+        lesson = f"\n  Risk: {self.risk}. See {where_to_read(self.page)}" if self.risk else ""
         healed = f"\n  Corrected: {self.healed}" if self.healed else ""
         lines, omitted = self.requests, len(self.requests) - EVIDENCE_SHOWN
         if omitted > 1:
