@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from payment_sandbox.scenarios.variation_catalogue import DEBT
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import shop_that
 
@@ -108,3 +109,65 @@ def test_a_late_cancellation_leaves_the_finding(payment_sandbox: PaymentSandbox)
     attempt = payment_sandbox.client.order(order_id)["transactions"][0]["id"]
     payment_sandbox.session.post(f"{path}transactions/{attempt}/voids/amount/", json={"amount": 2450})
     assert [each.rule for each in payment_sandbox.review()] == ["HOOK-08"]
+
+
+def sends_too_much(sandbox: PaymentSandbox) -> str:
+    """Transfer five euros too much."""
+    order_id = create(sandbox)
+    sandbox.act(order_id, "customer", "choose", payment_method="bank-transfer")
+    sandbox.act(order_id, "bank", "credit", amount=2950)
+    return order_id
+
+
+def pays_twice(sandbox: PaymentSandbox) -> str:
+    """Pay by card, and transfer the amount, too."""
+    order_id = create(sandbox)
+    for method in ("bank-transfer", "credit-card"):
+        sandbox.act(order_id, "customer", "choose", payment_method=method)
+    sandbox.act(order_id)
+    sandbox.act(order_id, "bank", "credit")
+    return order_id
+
+
+def create(sandbox: PaymentSandbox) -> str:
+    """Create an order without a method, which can take transfers, in a shop that reads it for each webhook."""
+    sandbox.client.change_settings(mode="live")
+    sandbox.deliver_to(shop_that(lambda order_id: read_by_the_shop(sandbox, order_id)))
+    body = {"currency": "EUR", "amount": 2450}
+    return str(sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body).json()["id"])
+
+
+OWED: dict[Story, tuple[str, int]] = {
+    sends_too_much: ("HOOK-13", 500),
+    pays_twice: ("A45", 2450),
+    keeps_the_money: ("SET-50", 2450),
+}
+
+
+@pytest.mark.parametrize("story", OWED, ids=lambda story: story.__name__)
+@pytest.mark.parametrize("cents", [100, None])
+def test_a_late_refund_leaves_the_finding(
+    payment_sandbox: PaymentSandbox, story: Story, cents: int | None
+) -> None:
+    """Money that goes back three days later was kept for three days; what has not gone back is owed."""
+    order_id, (rule, owed) = story(payment_sandbox), OWED[story]
+    payment_sandbox.clock.advance("P3D")
+    refunds = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
+    assert payment_sandbox.session.post(refunds, json={"amount": cents or owed}).status_code == 201
+    (finding,) = (each for each in payment_sandbox.review() if each.rule == rule)
+    returned = "returned €1.00 3 days later" if cents else "returned 3 days later"
+    assert finding.problem.endswith(f"€{owed / 100:.2f} ({returned})")
+    assert finding.is_open
+    assert finding.amount == (owed - cents if cents else 0)
+    assert finding.consequence == (DEBT if cents else "a customer waited for money")
+
+
+@pytest.mark.parametrize("story", [sends_too_much, pays_twice])
+def test_a_refund_within_a_day_is_in_time(payment_sandbox: PaymentSandbox, story: Story) -> None:
+    """A shop that compares what it received with its orders once a day makes no mistake."""
+    order_id = story(payment_sandbox)
+    payment_sandbox.clock.advance("P1D")
+    refunds = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
+    payment_sandbox.session.post(refunds, json={"amount": OWED[story][1]})
+    payment_sandbox.clock.advance("P3D")
+    assert not [each.rule for each in payment_sandbox.review() if each.is_open]

@@ -19,7 +19,6 @@ from payment_sandbox.scenarios.variation import (
     ATTEMPT,
     PRESS,
     WEBHOOK,
-    Document,
     OfferedIn,
     ReplacementScene,
     Step,
@@ -40,7 +39,7 @@ EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SCENARIO
 RISK = "the shop ships three times"
 
 
-def delivered_thrice(delivery: Delivery, settings: Document) -> bool:
+def delivered_thrice(delivery: Delivery, webhooks_first: bool) -> bool:
     """Return whether a webhook was delivered three times."""
     return len(delivery.delivery_attempts) == 3
 

@@ -220,7 +220,7 @@ CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose anothe
 CARD_IN_PHONE: Final = Labels(
     "The card in your phone",
     "De kaart in je telefoon",
-    "Die Karte in deinem Handy",
+    "Die Karte in Ihrem Handy",
     "La carte de votre téléphone",
 )
 

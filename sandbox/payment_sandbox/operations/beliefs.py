@@ -1,7 +1,8 @@
 """What the service knows about each order, beside what the shop believes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Final, NamedTuple
 
 from payment_sandbox.operations.review.evidence import end_of, parse_object
@@ -12,7 +13,7 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import RETRY_AFTER, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus, number_of
-from payment_sandbox.projects.slots import Slot
+from payment_sandbox.projects.order_logs import OrderLog, order_logs
 
 NOT_CHANGED: Final = 304
 PERIOD_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -44,46 +45,17 @@ class Standing(NamedTuple):
     is_behind: bool
 
 
-class StatusReads(NamedTuple):
-    """The statuses that the shop has read, by request and by order, up to a state of the journal."""
-
-    journal: tuple[str, str, int] = ("", "", 0)  # the first and the last request, and their number
-    by_request: Mapping[str, str | None] = {}
-    by_order: Mapping[str, str] = {}
-
-    def renewed(self, entries: Sequence[LoggedRequest]) -> "StatusReads":
-        """Return the statuses of a newer journal; only new responses are parsed."""
-        evidence = [entry for entry in entries if entry.order_id and entry.is_evidence]
-        known = self.by_request
-        by_request = {
-            entry.id: known[entry.id] if entry.id in known else status_read(entry) for entry in evidence
-        }
-        evidence.sort(key=end_of)
-        read = ((entry.order_id or "", by_request[entry.id]) for entry in evidence)
-        return StatusReads(
-            _mark(entries), by_request, {order_id: status for order_id, status in read if status is not None}
-        )
-
-
-class NewestStatusReads:
-    """The newest statuses that the shop of an epoch has read."""
-
-    reads = StatusReads()
-
-
-STATUS_READS: Final = Slot(NewestStatusReads)
-
-
-def _mark(entries: Sequence[LoggedRequest]) -> tuple[str, str, int]:
-    return (entries[0].id, entries[-1].id, len(entries)) if entries else ("", "", 0)
+def statuses_read(log: OrderLog) -> Mapping[str, str]:
+    """Return the last status that the shop has read, by order."""
+    entries = sorted((entry for entry in log.requests if entry.order_id), key=end_of)
+    read = ((entry.order_id or "", status_read(entry)) for entry in entries)
+    return {order_id: status for order_id, status in read if status is not None}
 
 
 def shop_statuses(epoch: Epoch) -> Mapping[str, str]:
     """Return the last status that the shop has read, by order."""
-    newest, entries = epoch.slots.of(STATUS_READS), epoch.journal.of(LoggedRequest)
-    if newest.reads.journal != _mark(entries):
-        newest.reads = newest.reads.renewed(entries)
-    return newest.reads.by_order
+    read = [log.derive(statuses_read) for log in order_logs(epoch).values()]
+    return dict(chain.from_iterable(each.items() for each in read))
 
 
 def is_behind(order: Order, shop_status: str | None) -> bool:

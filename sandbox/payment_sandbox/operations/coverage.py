@@ -4,7 +4,7 @@ A case is covered once it has occurred without an open finding. Cases played by 
 with "What if …", are listed separately: they do not prove that the shop handles them by itself.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
@@ -17,7 +17,9 @@ from payment_sandbox.orders.refusals import refusal_classes
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, LoggedRequest, PerformedAction
+from payment_sandbox.projects.order_logs import OrderLog, log_of, order_logs
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation_catalogue import webhook_coverage_checks
 
@@ -43,35 +45,35 @@ CONTROL_RULES: Final = ("CTL-",)
 
 
 HOW_TO_MEET: Final[Mapping[str, str]] = {
-    PAID: "the customer pays on the payment page",
-    DECLINED: "the payment fails on the payment page, such as with a card that is declined",
-    CANCELLED: "the customer cancels on the payment page",
-    EXPIRED: "the customer leaves, and you move the clock until the order expires",
-    PAID_LATE: "the money arrives after the order has expired",
-    PAID_IN_PART: "the customer transfers less than the amount",
-    PAID_TOO_MUCH: "the customer transfers more than the amount",
-    AUTHORIZED: "the customer authorizes an order with the capture mode manual",
-    CAPTURED: "your shop captures the whole amount",
-    CAPTURED_IN_PART: "your shop captures a part of the amount first",
-    VOIDED: "your shop voids an authorization",
-    LAPSED: "nobody captures, and you move the clock until the authorization expires",
-    SCREENED_OUT: "the screening declines the customer",
-    SCREENED_LATE: "the screening takes time, by a scenario",
-    STORED: "your shop creates a first payment for one click or for recurring payments",
-    CHARGED_AGAIN: "your shop charges a stored card by its vault token",
-    CHARGE_FAILED: "the charge of a stored card is declined, by a scenario",
-    REFUNDED: "your shop refunds the whole amount",
-    REFUNDED_IN_PART: "your shop refunds a part of the amount",
-    REFUND_FAILED: "the processor refuses a refund: act as the processor, or use a scenario",
-    DELIVERED: "your shop answers a webhook",
-    "twice": "the fault is on that sends every webhook twice",
-    "lost": "What if … loses the webhooks of an order",
-    "late": "the fault is on that delays every webhook",
-    "retried": "your shop answers a webhook with an error, and then its retry",
-    "before the response": "the setting for the timing of webhooks sends them first",
-    "failed for good": "the fault is on that makes your shop unreachable for ten attempts",
+    PAID: "pay on the payment page",
+    DECLINED: "choose Declined on the payment page",
+    CANCELLED: "choose Cancelled on the payment page",
+    EXPIRED: "choose Expired on the payment page, or move the clock until the order expires",
+    PAID_LATE: "use the scenario transfer-late",
+    PAID_IN_PART: "use the scenario transfer-wrong-sum",
+    PAID_TOO_MUCH: "let the bank credit more than the amount, with a scenario",
+    AUTHORIZED: "let your shop create an order with the capture mode manual, and pay it",
+    CAPTURED: "let your shop capture the whole amount",
+    CAPTURED_IN_PART: "let your shop capture a part of the amount first",
+    VOIDED: "let your shop void an authorization",
+    LAPSED: "capture nothing, and move the clock until the authorization expires",
+    SCREENED_OUT: "order with the email address declined@example.com",
+    SCREENED_LATE: "order with the email address needs-time@example.com",
+    STORED: "let your shop create a first payment for one click or for recurring payments, and pay it",
+    CHARGED_AGAIN: "let your shop charge a stored card by its vault token",
+    CHARGE_FAILED: "use the scenario recurring-declined, and let your shop charge a stored card",
+    REFUNDED: "let your shop refund the whole amount",
+    REFUNDED_IN_PART: "let your shop refund a part of the amount",
+    REFUND_FAILED: "use the scenario refund-fails-later, and let your shop refund",
+    DELIVERED: "set the webhook address, and let your shop answer with 200",
+    "twice": "switch on the fault that sends every webhook twice",
+    "lost": "choose What if … on the page of an order, and lose its webhooks",
+    "late": "switch on the fault that delays every webhook",
+    "retried": "let your shop answer a webhook with an error, and its retry with 200",
+    "before the response": "set the webhook timing to before_response",
+    "failed for good": "switch on the fault that makes your shop unreachable, and move the clock by an hour",
 }
-"""How each outcome of a payment or a webhook comes about."""
+"""What to do for each outcome of a payment or a webhook."""
 
 
 class CellKey(NamedTuple):
@@ -125,89 +127,83 @@ RIGHT, WRONG, BY_HAND = RATING_NAMES
 
 def covered_cells(project: Project, findings: Iterable[Finding]) -> dict[CellKey, Occurrences]:
     """Return the covered cells of a project, judged by the findings of its review."""
-    state, evidence = project.epoch.state, _collect_evidence(project, findings)
-    name = state.scenario.name
+    epoch, name = project.epoch, project.epoch.state.scenario.name
     places: dict[CellKey, dict[str, dict[str, None]]] = {
-        CellKey(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in state.rule_uses
+        CellKey(RULE, name, f"rule {index + 1}"): {RIGHT: {name: None}} for index in epoch.state.rule_uses
     }
-    finders = (_outcome_cells, _webhook_cells, _refusal_cells)
-    cases = chain.from_iterable(find(project, evidence) for find in finders)
-    for key, rating, occurrence in cases:
-        places.setdefault(key, {}).setdefault(rating, {})[occurrence] = None
+    mistakes = [finding for finding in findings if finding.is_open]
+    wrong = {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by}
+    is_complete = not epoch.journal.dropped_count
+    for case in chain.from_iterable(log.derive(_cases) for log in _all_logs(epoch)):
+        rating = WRONG if not wrong.isdisjoint(case.judged) else case.rate(is_complete)
+        places.setdefault(case.key, {}).setdefault(rating, {})[case.occurrence] = None
     return {
         key: Occurrences(*(list(each.get(one, ())) for one in RATING_NAMES)) for key, each in places.items()
     }
 
 
-class _Evidence(NamedTuple):
-    """The orders and requests with open findings, and the manual actions on orders."""
+def _all_logs(epoch: Epoch) -> Iterator[OrderLog]:
+    """Yield the logs, newest first, and those of orders without records."""
+    logs = order_logs(epoch)
+    yield from reversed(list(logs.values()))
+    orders = epoch.store.orders_newest_first()
+    yield from (log_of(epoch, each) for each in orders if not each.is_refund and each.id not in logs)
 
-    wrong: Container[str | None]  # ids of orders and of records
-    by_hand: Container[tuple[str | None, str]]  # ids of orders, each with an action
-    unseen: Container[str]  # orders that no call and no answered webhook has shown to the shop
 
-    def rate(self, order: Order, outcome: str = "") -> str:
-        """Rate how an order handled a case: correctly, incorrectly or manually."""
-        if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
-            return WRONG
+class _Case(NamedTuple):
+    """An occurrence of a case, before its findings are known."""
+
+    key: CellKey
+    occurrence: str
+    judged: Sequence[str]
+    """The ids of the orders or the call whose findings make the occurrence wrong."""
+    is_by_hand: bool = False
+    is_unseen: bool = False
+    """Whether neither a call nor an answered webhook has shown the order to the shop."""
+
+    def rate(self, is_complete: bool) -> str:
+        """Rate an occurrence without findings; in an incomplete journal, a call may be missing."""
+        return BY_HAND if self.is_by_hand or (self.is_unseen and is_complete) else RIGHT
+
+
+def _cases(log: OrderLog) -> list[_Case]:
+    actions = log.of(PerformedAction)
+    by_hand = {(each.order_id, each.action) for each in actions if each.actor == MERCHANT_ACTOR}
+    seen = {entry.order_id for entry in log.requests}
+    seen |= {each.order_id for each in log.webhooks if each.state is DeliveryState.DELIVERED}
+
+    def case(key: CellKey, order: Order, outcome: str = "") -> _Case:
         done = (CREATED, *(action for action, outcomes in OUTCOMES_BY_ACTION.items() if outcome in outcomes))
-        is_manual = order.id in self.unseen or any((order.id, action) in self.by_hand for action in done)
-        return BY_HAND if is_manual else RIGHT
+        judged = (order.id, *(refund.refund_id for refund in order.refunds))
+        is_by_hand = not by_hand.isdisjoint((order.id, action) for action in done)
+        return _Case(key, order.id, judged, is_by_hand, not order.is_refund and order.id not in seen)
+
+    outcomes = [case(*each) for each in _outcomes_in(log)]
+    return [*outcomes, *(case(*each) for each in _webhooks_in(log)), *_refusals(log)]
 
 
-def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidence:
-    mistakes = [finding for finding in findings if finding.is_open]
-    manual_actions = project.epoch.journal.of(PerformedAction)
-    return _Evidence(
-        {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by},
-        {(each.order_id, each.action) for each in manual_actions if each.actor == MERCHANT_ACTOR},
-        _unseen_orders(project),
-    )
-
-
-def _unseen_orders(project: Project) -> set[str]:
-    """Return the orders that neither a call nor an answered webhook has shown to the shop."""
-    journal, store = project.epoch.journal, project.epoch.store
-    requests = journal.of(LoggedRequest)
-    if journal.dropped_count:
-        return set()
-    seen = {entry.order_id for entry in requests if entry.caller == SHOP}
-    seen |= {each.order_id for each in store.deliveries() if each.state is DeliveryState.DELIVERED}
-    return {order.id for order in store.orders_newest_first() if not order.is_refund} - seen
-
-
-RatedCells = Iterator[tuple[CellKey, str, str]]
-"""Covered cells: the key, the rating, and the id of an order or a request."""
-
-
-def _outcome_cells(project: Project, evidence: _Evidence) -> RatedCells:
-    for order in project.epoch.store.orders_newest_first():
+def _outcomes_in(log: OrderLog) -> Iterator[tuple[CellKey, Order, str]]:
+    for order in log.orders.values():
         for attempt in order.transactions if not order.is_refund else ():
             for outcome in _outcomes(order, attempt):
-                yield CellKey(METHOD, attempt.method, outcome), evidence.rate(order, outcome), order.id
+                yield CellKey(METHOD, attempt.method, outcome), order, outcome
 
 
-def _webhook_cells(project: Project, evidence: _Evidence) -> RatedCells:
-    variations, settings = webhook_coverage_checks(), project.settings.as_mapping()
-    for delivery in project.epoch.store.deliveries():
-        order = project.epoch.store.order(delivery.order_id)
-        rating = evidence.rate(order) if order is not None else RIGHT
+def _webhooks_in(log: OrderLog) -> Iterator[tuple[CellKey, Order]]:
+    checks = webhook_coverage_checks() if log.webhooks else {}
+    for delivery in log.webhooks:
+        order = log.orders[delivery.order_id]
         if delivery.state is DeliveryState.DELIVERED and not delivery.is_lost:
-            yield CellKey(WEBHOOK, DELIVERED, ""), rating, delivery.order_id
-        names = (name for name, covers in variations.items() if covers(delivery, settings))
-        yield from ((CellKey(WEBHOOK, name, ""), rating, delivery.order_id) for name in names)
+            yield CellKey(WEBHOOK, DELIVERED, ""), order
+        names = (name for name, covers in checks.items() if covers(delivery, log.webhooks_first))
+        yield from ((CellKey(WEBHOOK, name, ""), order) for name in names)
 
 
-def _refusal_cells(project: Project, evidence: _Evidence) -> RatedCells:
-    for entry in project.epoch.journal.of(LoggedRequest):
+def _refusals(log: OrderLog) -> Iterator[_Case]:
+    for entry in log.of(LoggedRequest):
         if entry.rule is not None:
-            yield CellKey(REFUSAL, entry.rule, ""), _rate_call(entry, evidence), entry.id
-
-
-def _rate_call(entry: LoggedRequest, evidence: _Evidence) -> str:
-    if entry.id in evidence.wrong:
-        return WRONG
-    return RIGHT if entry.caller == SHOP else BY_HAND
+            key = CellKey(REFUSAL, entry.rule, "")
+            yield _Case(key, entry.id, (entry.id,), is_by_hand=entry.caller != SHOP)
 
 
 def _outcomes(order: Order, attempt: Transaction) -> Iterator[str]:
@@ -387,7 +383,7 @@ def _other_groups(cells: Cells) -> list[CoverageGroup]:
 
 
 def how_to_meet(group: str, case: str) -> str:
-    """Describe how a case comes about; empty for refusals and scenarios, which their rules describe."""
+    """Say how to meet a case; empty for refusals and scenarios, which their rules describe."""
     return HOW_TO_MEET.get(case, "") if group in (METHOD, WEBHOOK) else ""
 
 

@@ -16,6 +16,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, Reply
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.jobs import JOB_KIND
 from payment_sandbox.projects.journal import (
     ERROR_STATUS_MIN,
     MERCHANT_ACTOR,
@@ -297,7 +298,7 @@ def _agenda_entry(event: AgendaEvent) -> TimelineEntry:
 
 
 def _failure_entry(failure: LoggedFailure) -> TimelineEntry:
-    words = f"{failure.kind.replace('-', ' ')} failed"
+    words = f"{failure.label if failure.kind == JOB_KIND else failure.kind.replace('-', ' ')} failed"
     return _entry(failure, "failure", words)._replace(failed=True, detail=failure.error)
 
 

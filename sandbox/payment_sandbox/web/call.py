@@ -79,6 +79,7 @@ class CallNotes:
         "is_cut",
         "is_lost",
         "lost_status",
+        "order",
         "order_id",
         "rule",
         "transaction_id",
@@ -93,6 +94,7 @@ class CallNotes:
         self.warnings: tuple[str, ...] = ()
         self.violations: Sequence[Violation] = ()
         self.rule: str | None = None  # the rule that a refused call broke
+        self.order: Order | None = None  # the version in the response
         self.order_id: str | None = None
         self.transaction_id: str | None = None  # the id of a created attempt
         self.fault: Fault | None = None  # the applied fault

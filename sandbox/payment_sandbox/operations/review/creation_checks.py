@@ -5,7 +5,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from payment_sandbox.operations.review.evidence import (
     HINT,
@@ -23,9 +24,10 @@ from payment_sandbox.operations.review.evidence import (
 )
 from payment_sandbox.operations.review.lessons import CALL_VERBS
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.projects.journal import LoggedRequest
+from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
 
 CREATION_PATH: Final = "/v1/orders"
 UNPAYABLE_STATUSES: Final = ("cancelled", "expired", "error")
@@ -35,7 +37,6 @@ PARTIAL_CALL: Final = re.compile(r"/(captures|voids)/(amount|orderlines)/?$")
 PARTIAL_CALL_KEYS: Final = {"amount": "amount", "order_lines": "orderlines"}
 """The path segment of partial captures and voids, by the key of the amount or the lines."""
 FREE_FIELD: Final = "extra"
-CHECK_FIRST: Final = "After a lost response, first check whether the order exists: its webhooks show it."
 
 
 def is_creation(entry: LoggedRequest) -> bool:
@@ -48,69 +49,81 @@ def is_creation_request(entry: LoggedRequest) -> bool:
     return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION_PATH)
 
 
-def find_duplicate_orders(history: ReviewedHistory) -> Iterator[Finding]:
+class Creation(NamedTuple):
+    """A call that created an order, and what another order for the same basket is compared with."""
+
+    entry: LoggedRequest
+    order: Order
+    statuses: Sequence[ReachedStatus]
+    number: str | None
+    body: str
+    is_cancelled: bool
+
+    @property
+    def basket(self) -> tuple[str, str]:
+        """The key of the basket: the shop's number of the order, or without a number the whole order."""
+        return ("number", self.number) if self.number is not None else ("body", self.body)
+
+    def was_payable(self, following: "Creation") -> bool:
+        """Whether the order could still be paid, or was paid, when the next order was created."""
+        return self._status_at(start_of(following.entry)) not in UNPAYABLE_STATUSES
+
+    def _status_at(self, at: datetime) -> str:
+        """Return the status at a real time, or the current status if the journal is too short."""
+        if not self.statuses or self.statuses[0].status != OrderStatus.NEW:
+            return self.order.status
+        return next(
+            (each.status for each in reversed(self.statuses) if each.real_at <= at), self.statuses[0].status
+        )
+
+
+def creations_in(history: ReviewedHistory) -> Iterator[Creation]:
+    """Yield the calls that created an order."""
+    cancelled = {each.order_id for each in history.requests if each.method == "DELETE" and each.status == 200}
+    for entry in filter(is_creation_request, history.requests):
+        order, data = history.orders.get(entry.order_id or ""), parse_object(entry.request)
+        if order is not None and data:
+            number = data.get("merchant_order_id")
+            own = [
+                each for each in history.reached if each.order_id == order.id and each.payment_method is None
+            ]
+            yield Creation(
+                entry,
+                order,
+                own,
+                number if isinstance(number, str) else None,
+                json.dumps(data, sort_keys=True),
+                order.id in cancelled,
+            )
+
+
+def find_duplicate_orders(basket: Sequence[Creation]) -> Iterator[Finding]:
     """Find baskets with two orders, the first of which was still payable when the second was created."""
-    by_number: dict[str, list[LoggedRequest]] = defaultdict(list)
-    repeated = {finding.shown_by[-1] for finding in find_blind_retries(history)}  # told there
-    for entry in history.requests:
-        is_counted = is_creation(entry) and entry.id not in repeated
-        number = parse_object(entry.request).get("merchant_order_id") if is_counted else None
-        if isinstance(number, str) and entry.order_id is not None:
-            by_number[number].append(entry)
-    for number, entries in by_number.items():
-        payable = [
-            entry
-            for index, entry in enumerate(entries)
-            if _was_payable(history, entry, entries[index + 1 : index + 2])
-        ]
-        if payable and len(entries) > 1:
-            yield _report_duplicate_orders(history, number, [*payable, entries[-1]])
+    repeated = {finding.shown_by[-1] for finding in find_blind_retries(basket)}  # told there
+    orders: dict[str, Creation] = {}
+    for creation in basket:
+        entry = creation.entry
+        if creation.number is not None and entry.resent_of is None and entry.id not in repeated:
+            orders.setdefault(creation.order.id, creation)
+    created = list(orders.values())
+    payable = [each for each, following in pairwise(created) if each.was_payable(following)]
+    if payable:
+        yield _report_duplicate_orders([*payable, created[-1]])
 
 
-def _report_duplicate_orders(
-    history: ReviewedHistory, number: str, entries: Sequence[LoggedRequest]
-) -> Finding:
-    ids = {entry.order_id for entry in entries}
-    cancelled = {
-        entry.order_id for entry in history.requests if entry.method == "DELETE" and entry.status == 200
-    }
+def _report_duplicate_orders(created: Sequence[Creation]) -> Finding:
     return Finding(
         "ORD-07",
-        f"{number_in_words(len(ids)).capitalize()} orders have the number {number!r}, "
+        f"{number_in_words(len(created)).capitalize()} orders have the number {created[0].number!r}, "
         "and a customer could pay more than one",
         "Store the id of each new order, and cancel the order before you create another one.",
-        entries[-1].order_id,
-        tuple(map(format_request, entries)),
-        amount=_surplus_amount(history, entries),
-        healed="your shop has cancelled the other orders" if len(ids - cancelled) == 1 else "",
-        shown_by=tuple(entry.id for entry in entries),
-    )
-
-
-def _surplus_amount(history: ReviewedHistory, entries: Sequence[LoggedRequest]) -> int:
-    """Return the amount of all orders of a basket except the first."""
-    return sum(history.amount(each.order_id) for each in entries[1:])
-
-
-def _was_payable(
-    history: ReviewedHistory, creation: LoggedRequest, following: Sequence[LoggedRequest]
-) -> bool:
-    """Whether an order could still be paid, or was paid, when the next order was created."""
-    if not following:
-        return False
-    at = start_of(following[0])
-    return _status_at(history, creation.order_id, at) not in UNPAYABLE_STATUSES
-
-
-def _status_at(history: ReviewedHistory, order_id: str | None, at: datetime) -> str | None:
-    """Return the status of an order at a real time, or its current status if the journal is too short."""
-    own_statuses = [
-        each for each in history.reached if each.order_id == order_id and each.payment_method is None
-    ]
-    if not own_statuses or own_statuses[0].status != OrderStatus.NEW:
-        return history.status(order_id)
-    return next(
-        (each.status for each in reversed(own_statuses) if each.real_at <= at), own_statuses[0].status
+        created[-1].order.id,
+        tuple(format_request(each.entry) for each in created),
+        amount=sum(each.order.amount_cents for each in created[1:]),
+        healed="your shop has cancelled the other orders"
+        if sum(not each.is_cancelled for each in created) == 1
+        else "",
+        shown_by=tuple(each.entry.id for each in created),
     )
 
 
@@ -129,29 +142,28 @@ def find_late_captures(history: ReviewedHistory) -> Iterator[Finding]:
             )
 
 
-def find_blind_retries(history: ReviewedHistory) -> Iterator[Finding]:
+def find_blind_retries(basket: Sequence[Creation]) -> Iterator[Finding]:
     """Find create calls retried after a lost response although the order existed."""
-    if not any(map(is_answer_lost, history.requests)):
-        return
-    last_lost: dict[str, LoggedRequest] = {}  # by request body
-    for entry in filter(is_creation, history.requests):
-        body = json.dumps(parse_object(entry.request), sort_keys=True)
-        first = last_lost.pop(body, None) if entry.order_id is not None else None
-        if first is not None and _was_payable(history, first, [entry]):
+    last_lost: dict[str, Creation] = {}  # by request body
+    for creation in basket:
+        if creation.entry.resent_of is not None:
+            continue
+        first = last_lost.pop(creation.body, None)
+        if first is not None and first.order.id != creation.order.id and first.was_payable(creation):
             yield Finding(
                 "CTL-23",
                 "Your shop created the order again after its response was lost, and now there are two orders",
                 advise_on_loss(
-                    first,
+                    first.entry,
                     "After a lost response, first check whether the order exists: its webhooks show it.",
                 ),
-                first.order_id,
-                (format_request(first), format_request(entry)),
-                amount=_surplus_amount(history, [first, entry]),
-                shown_by=(first.id, entry.id),
+                first.order.id,
+                (format_request(first.entry), format_request(creation.entry)),
+                amount=creation.order.amount_cents,
+                shown_by=(first.entry.id, creation.entry.id),
             )
-        if is_answer_lost(entry) and entry.order_id is not None:
-            last_lost[body] = entry
+        if is_answer_lost(creation.entry):
+            last_lost[creation.body] = creation
 
 
 def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.review.lessons import FAILING_REFUNDS
+from payment_sandbox.operations.review.lessons import CALL_VERBS, FAILING_REFUNDS, where_to_read
 from payment_sandbox.orders.amounts import euros
-from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
-from payment_sandbox.projects.journal import LoggedRequest, PerformedAction, ReachedStatus
+from payment_sandbox.projects.journal import RETURN, LoggedRequest, PerformedAction, ReachedStatus
+from payment_sandbox.projects.order_logs import OrderLog
 from payment_sandbox.scenarios.effects import Truncate
 
 CUT_SHORT: Final = (
@@ -24,6 +24,12 @@ CUT_SHORT: Final = (
 )
 READ_STATUSES: Final = (200, 304)
 ACCEPTED_STATUSES: Final = range(200, 300)
+MADE_STATUSES: Final = (200, 201)
+"""The statuses of responses to calls that the service executed."""
+FAULT_RULE: Final = "CTL-23"
+CHARGES_VERB: Final = "charges"
+VAULT_TOKEN: Final = b'"vault_token"'
+MONEY_PATH: Final = re.compile(rf"/({'|'.join(CALL_VERBS)})(?:/|$)")
 CAPTURE_OR_VOID: Final = re.compile(r"/(?:captures|voids)/")
 READ_WITHIN: Final = timedelta(minutes=10)
 """The sandbox time within which a read follows its reason, such as a webhook."""
@@ -34,6 +40,8 @@ MISTAKE: Final = "mistake"
 HINT: Final = "hint"
 KINDS: Final = (MISTAKE, HINT)
 ORDER_PATH: Final = "orders"
+EVIDENCE_SHOWN: Final = 4
+"""The lines of evidence in a finding's text; others between them are counted."""
 NUMBER_WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -82,9 +90,12 @@ class Finding(NamedTuple):
         return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
-        lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
+        lesson = f"\n  Risk: {self.risk}. See {where_to_read(self.page)}" if self.risk else ""
         healed = f"\n  Corrected: {self.healed}" if self.healed else ""
-        shown = "".join(f"\n    {request}" for request in self.requests)
+        lines, omitted = self.requests, len(self.requests) - EVIDENCE_SHOWN
+        if omitted > 1:
+            lines = (*lines[: EVIDENCE_SHOWN - 1], f"and {omitted} more, until", lines[-1])
+        shown = "".join(f"\n    {line}" for line in lines)
         of = f" (order {self.order_id})" if self.order_id is not None else ""
         return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{healed}{shown}"
 
@@ -149,21 +160,72 @@ def group_findings(findings: Iterable[Finding], listed_id: Callable[[str], str] 
     return sorted(groups, key=lambda group: (not group.first.is_open, -group.amount))
 
 
-@dataclass(frozen=True)
-class ReviewedHistory:
-    """The history of a project: requests, returns to the shop, webhooks, statuses, orders, and settings."""
+CallKind = tuple[str, str, str, bytes]
+"""The identity of a call: verb, order, path and body."""
 
-    requests: Sequence[LoggedRequest]
-    return_visits: Sequence[PerformedAction]
-    webhooks: Sequence[Delivery]
-    orders: Mapping[str, Order]
-    reached: Sequence[ReachedStatus]
-    now: datetime  # sandbox time
-    webhooks_first: bool = False  # a setting sends webhooks before responses
-    unsent: int = 0  # status changes for which no webhook URL was set
-    unmatched: Sequence[str] = ()  # scenario rules that never matched
-    scenario: str = ""
-    lapsed: Sequence[str] = ()  # orders with an expired authorization and no captures
+
+class MoneyCall(NamedTuple):
+    """A call by the shop that moves money: its verb, order and body."""
+
+    entry: LoggedRequest
+    verb: str
+    order_id: str
+    body: bytes
+
+    @property
+    def kind(self) -> CallKind:
+        """The identity of the call, which a retry shares."""
+        return self.verb, self.order_id, self.entry.path.rstrip("/"), self.body
+
+    def is_accepted(self) -> bool:
+        """Whether the service executed the call."""
+        fault = self.entry.fault
+        is_lost = fault is not None and fault.is_after and fault.loses_response
+        is_refused = self.entry.rule not in (None, FAULT_RULE)
+        return self.entry.status in MADE_STATUSES or (
+            is_lost and self.entry.order_id is not None and not is_refused
+        )
+
+
+def money_call(entry: LoggedRequest) -> MoneyCall | None:
+    """Return the movement of money by a POST: a capture, void, refund, or charge to a stored card."""
+    match = MONEY_PATH.search(entry.path)
+    order_id = order_in(entry)
+    if match is not None and order_id is not None:
+        return MoneyCall(entry, match[1], order_id, entry.request)
+    if order_id is None and VAULT_TOKEN in entry.request and b"recurring" in entry.request:
+        return MoneyCall(entry, CHARGES_VERB, "", entry.request)
+    return None
+
+
+def money_calls(requests: Iterable[LoggedRequest]) -> list[MoneyCall]:
+    """Return the calls that move money, except for those that an HTTP client may have sent again."""
+    posts = (entry for entry in requests if entry.method == "POST" and entry.resent_of is None)
+    return [call for call in map(money_call, posts) if call is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class ReviewedHistory(OrderLog):
+    """The log of an order, or a part of several logs, with what the checks look for in it."""
+
+    is_of_charges: bool = False  # charges to stored cards, each of which belongs to another order
+
+    @cached_property
+    def moves(self) -> "Sequence[MoneyCall]":
+        """The movements of money in these orders, or the charges to stored cards."""
+        return [
+            call for call in money_calls(self.requests) if (call.verb == CHARGES_VERB) == self.is_of_charges
+        ]
+
+    @cached_property
+    def return_visits(self) -> Sequence[PerformedAction]:
+        """The customers' returns to the shop."""
+        return [action for action in self.of(PerformedAction) if action.action == RETURN]
+
+    @cached_property
+    def reached(self) -> Sequence[ReachedStatus]:
+        """The statuses reached by the orders and their attempts."""
+        return self.of(ReachedStatus)
 
     @cached_property
     def reads(self) -> "Entries":
@@ -229,10 +291,10 @@ def is_late(delay: timedelta | None) -> bool:
 def describe_late(delays: Sequence[timedelta | None]) -> str:
     """Say how much later the order was read; empty if one of the reads is missing."""
     known = [delay for delay in delays if delay is not None]
-    return f" (read {_longest_unit(max(known))} later)" if len(known) == len(delays) else ""
+    return f" (read {longest_unit(max(known))} later)" if len(known) == len(delays) else ""
 
 
-def _longest_unit(period: timedelta) -> str:
+def longest_unit(period: timedelta) -> str:
     """Format a period in its largest unit, such as 3 days."""
     seconds = int(period.total_seconds())
     size, unit = next((size, unit) for size, unit in PERIOD_UNITS if seconds >= size)

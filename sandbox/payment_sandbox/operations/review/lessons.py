@@ -33,12 +33,20 @@ class Lesson(NamedTuple):
         return f"{MISTAKES_PAGE}#{self.section}"
 
 
+def where_to_read(page: str) -> str:
+    """Name the command that prints a section of the documentation, and its URL if a server has it."""
+    host, _, place = page.rpartition("/docs/")
+    command = f"payment-sandbox docs {place.replace('/#', '#').rstrip('/')}"
+    return f"{command} or {page}" if host else command
+
+
 READ_ORDER: Final = Lesson(risks.UNPAID_GOODS, "read-the-order")
 NOTICE_PAYMENTS: Final = Lesson(risks.UNSHIPPED, "learn-of-every-payment")
 LOST_RESPONSE: Final = Lesson(risks.DOUBLE_PAYMENT, "after-a-lost-response")
 LOST_ORDER: Final = Lesson(risks.UNSHIPPED, LOST_RESPONSE.section)
 SENT_AGAIN: Final = Lesson(risks.DUPLICATION, "requests-that-the-http-client-sends-again")
 ACT_ONCE: Final = Lesson(risks.DUPLICATION, "do-everything-once")
+GO_FORWARD: Final = Lesson(risks.UNDONE_PAYMENT, "go-forward-only")
 CAPTURE_IN_TIME: Final = Lesson(risks.LAPSE, "capture-in-time")
 FAILING_REFUNDS: Final = Lesson(risks.DEBT, "refunds-can-fail")
 RETURN_MONEY: Final = Lesson(risks.DEBT, "give-money-back")
@@ -72,6 +80,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "paid-for-nothing": READ_ORDER,
     "paid-in-part": READ_ORDER,
     "payment-missed": NOTICE_PAYMENTS,
+    "capture-missed": LOST_RESPONSE,
     "unknown-money": LOST_ORDER,
     "paid-twice": LOST_RESPONSE,
     "charged-again": ACT_ONCE,
@@ -81,7 +90,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "captured-not-shipped": LOST_ORDER,
     "refunds-differ": FAILING_REFUNDS,
     "cancelled-but-kept": RETURN_MONEY,
-    "went-back": Lesson(risks.UNDONE_PAYMENT, "go-forward-only"),
+    "went-back": GO_FORWARD,
     "shown-paid": READ_ORDER,
     "shown-differently": NOTICE_PAYMENTS,
     "shown-error": NOTICE_PAYMENTS,

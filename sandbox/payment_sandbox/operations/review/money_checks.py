@@ -1,17 +1,20 @@
 """Checks on money: moved twice, also by an HTTP client alone, not returned, or not noticed."""
 
-import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.review.creation_checks import is_creation_request
+from payment_sandbox.operations.review.creation_checks import Creation, is_creation_request
 from payment_sandbox.operations.review.evidence import (
+    CHARGES_VERB,
+    FAULT_RULE,
     READ_WITHIN,
+    CallKind,
     Finding,
+    MoneyCall,
     ReviewedHistory,
     advise_on_loss,
     describe_late,
@@ -21,6 +24,8 @@ from payment_sandbox.operations.review.evidence import (
     is_answer_lost,
     is_from_shop,
     is_late,
+    longest_unit,
+    money_call,
     number_in_words,
     order_in,
     parse_object,
@@ -45,46 +50,22 @@ from payment_sandbox.projects.http_clients import client_of
 from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
 from payment_sandbox.scenarios.variation_catalogue import DOUBLE_PAYMENT
 
-ACCEPTED_STATUSES: Final = (200, 201)
-FAULT_RULE: Final = "CTL-23"
 CONFLICT_STATUS: Final = 409
-CHARGES_VERB: Final = "charges"
-VAULT_TOKEN: Final = b'"vault_token"'
-MONEY_PATH: Final = re.compile(rf"/({'|'.join(CALL_VERBS)})(?:/|$)")
 GRACE_PERIOD: Final = timedelta(seconds=0.3)
 """The time after the answer to a webhook during which a shop may still process the event."""
 CANDIDATES_MAX: Final = 50
 """The maximum number of webhooks considered as causes of a charge, because charges name no order."""
 NOTICE_PERIOD: Final = timedelta(days=1)
 MISTAKEN_FAILURE: Final = "your shop takes the refusal for a failure of a call that worked"
+WAITING: Final = "a customer waited for money"
 PAID_STATUSES: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
 
 
-CallKind = tuple[str, str, str, bytes]
-"""The identity of a call: verb, order, path and body."""
+class DatedFinding(NamedTuple):
+    """A mistake from a sandbox time on, unless the log of the order changes before."""
 
-
-class MoneyCall(NamedTuple):
-    """A call by the shop that moves money: its verb, order and body."""
-
-    entry: LoggedRequest
-    verb: str
-    order_id: str
-    body: bytes
-
-    @property
-    def kind(self) -> CallKind:
-        """The identity of the call, which a retry shares."""
-        return self.verb, self.order_id, self.entry.path.rstrip("/"), self.body
-
-    def is_accepted(self) -> bool:
-        """Whether the service executed the call."""
-        fault = self.entry.fault
-        is_lost = fault is not None and fault.is_after and fault.loses_response
-        is_refused = self.entry.rule not in (None, FAULT_RULE)
-        return self.entry.status in ACCEPTED_STATUSES or (
-            is_lost and self.entry.order_id is not None and not is_refused
-        )
+    since: datetime
+    finding: Finding
 
 
 class HandlerRun(NamedTuple):
@@ -98,25 +79,6 @@ class HandlerRun(NamedTuple):
     def contains(self, entry: LoggedRequest) -> bool:
         """Whether the shop made a call during the run."""
         return self.starts_at <= start_of(entry) <= self.ends_at
-
-
-def money_calls(requests: Iterable[LoggedRequest]) -> list[MoneyCall]:
-    """Return the calls that move money: captures, voids, refunds, and charges to stored cards.
-
-    A request that the HTTP client may have sent again is not a call of the shop.
-    """
-    posts = (entry for entry in requests if entry.method == "POST" and entry.resent_of is None)
-    return list(chain.from_iterable(map(_money_call, posts)))
-
-
-def _money_call(entry: LoggedRequest) -> Iterator[MoneyCall]:
-    """Yield the movement of money by a request, if any."""
-    match = MONEY_PATH.search(entry.path)
-    order_id = order_in(entry)
-    if match is not None and order_id is not None:
-        yield MoneyCall(entry, match[1], order_id, entry.request)
-    elif order_id is None and VAULT_TOKEN in entry.request and b"recurring" in entry.request:
-        yield MoneyCall(entry, CHARGES_VERB, "", entry.request)
 
 
 def _handler_runs(webhooks: Iterable[Delivery]) -> dict[str, list[HandlerRun]]:
@@ -144,7 +106,7 @@ def find_moves_per_webhook(history: ReviewedHistory) -> Iterator[Finding]:
     runs = _handler_runs(history.webhooks)
     all_runs = sorted(chain.from_iterable(runs.values()), key=lambda each: each.starts_at)
     equal_calls: dict[CallKind, list[MoneyCall]] = defaultdict(list)
-    for call in filter(MoneyCall.is_accepted, money_calls(history.requests)):
+    for call in filter(MoneyCall.is_accepted, history.moves):
         equal_calls[call.kind].append(call)
     for calls in equal_calls.values():
         orders = {calls[0].order_id} if calls[0].order_id else _find_causing_orders(calls, all_runs)
@@ -153,6 +115,19 @@ def find_moves_per_webhook(history: ReviewedHistory) -> Iterator[Finding]:
         events = {_event_of_call(history, call, run) for call, run in pairs}
         if min(len(events), len({run.delivery_id for _, run in pairs})) < len(pairs):
             yield _report_move_per_webhook(history, pairs)
+
+
+def orders_in_progress(webhooks: Iterable[Delivery], calls: Iterable[MoneyCall]) -> set[str]:
+    """Return the orders whose webhooks were in progress when the shop made some calls."""
+    starts_at = sorted(start_of(call.entry) for call in calls)
+    orders: set[str] = set()
+    for webhook in webhooks:
+        for attempt in webhook.attempts:
+            ends_at = attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms) + GRACE_PERIOD
+            first = bisect_left(starts_at, attempt.real_at)
+            if first < len(starts_at) and starts_at[first] <= ends_at:
+                orders.add(webhook.order_id)
+    return orders
 
 
 def _find_causing_orders(calls: Iterable[MoneyCall], runs: Sequence[HandlerRun]) -> set[str]:
@@ -164,12 +139,6 @@ def _find_causing_orders(calls: Iterable[MoneyCall], runs: Sequence[HandlerRun])
         around = runs[max(0, newest - CANDIDATES_MAX) : newest]
         orders |= {each.order_id for each in around if each.contains(call.entry)}
     return orders
-
-
-def charges_during(webhooks: Iterable[Delivery], requests: Iterable[LoggedRequest]) -> set[str]:
-    """Return the ids of stored-card charges during runs of the webhook handler."""
-    charges = money_calls(entry for entry in requests if VAULT_TOKEN in entry.request)
-    return calls_during(webhooks, (call.entry for call in charges))
 
 
 def calls_during(webhooks: Iterable[Delivery], requests: Iterable[LoggedRequest]) -> set[str]:
@@ -218,7 +187,7 @@ def _report_move_per_webhook(
 def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     """Find money movements retried after a lost response without reading the order."""
     lost: dict[CallKind, MoneyCall] = {}
-    for call in money_calls(history.requests):
+    for call in history.moves:
         first = lost.pop(call.kind, None) if call.is_accepted() else None
         if first is not None and not _has_read_between(history.reads[call.order_id], first.entry, call.entry):
             cents = _moved_cents(history, call)
@@ -245,7 +214,7 @@ def _has_read_between(reads: Iterable[LoggedRequest], first: LoggedRequest, seco
 def find_concurrent_moves(history: ReviewedHistory) -> Iterator[Finding]:
     """Find equal concurrent calls that moved money twice, as after a double click."""
     newest: dict[CallKind, MoneyCall] = {}
-    for call in money_calls(history.requests):
+    for call in history.moves:
         if not call.is_accepted() or call.verb == CHARGES_VERB:
             continue
         first = newest.get(call.kind)
@@ -266,7 +235,7 @@ def find_refused_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     """Find refused repetitions of executed calls."""
     executed: dict[CallKind, MoneyCall] = {}
     refused: dict[CallKind, list[MoneyCall]] = defaultdict(list)
-    for call in money_calls(history.requests):
+    for call in history.moves:
         if call.is_accepted():
             executed[call.kind] = call
         elif (
@@ -334,23 +303,50 @@ def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
     return order.amount_cents if order is not None and b"order_lines" not in call.body else None
 
 
+class Debt(NamedTuple):
+    """Money that the shop should have returned by a time, and what it returned later."""
+
+    owed_cents: int
+    open_cents: int
+    late: str  # when it returned some, in words
+
+    @property
+    def risk(self) -> str:
+        """The cost for the customer."""
+        return RETURN_MONEY.risk if self.open_cents else WAITING
+
+
+def _debt(
+    history: ReviewedHistory, order: Order, earned_cents: int, since: datetime, period: timedelta
+) -> Debt:
+    """Return what the shop owes to a customer beyond the earned money, a period after its reason."""
+    refunds = (history.orders.get(refund.refund_id) for refund in order.refunds if not refund.failed)
+    late = [each for each in refunds if each is not None and each.created > since + period]
+    late_cents = sum(each.amount_cents for each in late)
+    open_cents = refundable_cents(order) - earned_cents
+    part = f"{euros(late_cents)} " if open_cents > 0 else ""
+    words = f" (returned {part}{longest_unit(late[-1].created - since)} later)" if late else ""
+    return Debt(open_cents + late_cents, max(0, open_cents), words)
+
+
 def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]:
     """Find paid orders that the shop tried to cancel, but did not refund after the refusal."""
     for entry in history.requests:
         order = history.orders.get(entry.order_id or "")
-        if order is None or not _is_refused_cancellation(entry):
+        if order is None or not _is_refused_cancellation(entry) or not _is_paid(order):
             continue
-        owed_cents = refundable_cents(order) if _is_paid(order) else 0
-        if owed_cents and not _is_noticed(history, order, entry):
+        debt = _debt(history, order, 0, entry.at, READ_WITHIN)
+        if debt.owed_cents and not _is_noticed(history, order, entry):
             yield Finding(
                 entry.rule or "SET-03",
-                f"Your shop tried to cancel a paid order, was refused, and kept the {euros(owed_cents)}",
+                "Your shop tried to cancel a paid order, was refused, and kept the "
+                f"{euros(debt.owed_cents)}{debt.late}",
                 "If a cancellation is refused, read the order, and refund the payment.",
                 order.id,
                 (format_request(entry),),
-                risk=RETURN_MONEY.risk,
+                risk=debt.risk,
                 page=RETURN_MONEY.path,
-                amount=owed_cents,
+                amount=debt.open_cents,
                 shown_by=(entry.id,),
             )
 
@@ -372,22 +368,29 @@ def _is_paid(order: Order) -> bool:
     return order.status in PAID_STATUSES and order.refund_of_order_id is None
 
 
-def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
+def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[DatedFinding]:
     """Find money beyond an order's amount, or for a cancelled order, that was not refunded within a day."""
-    for order in _ended_a_day_ago(history):
-        earned_cents = order.amount_cents if _is_paid(order) else 0
-        surplus_cents = refundable_cents(order) - earned_cents
-        if surplus_cents > 0:
-            is_twice = surplus_cents >= order.amount_cents or len(_payments(order)) > 1
-            yield Finding(
-                "A45" if earned_cents and is_twice else "HOOK-13",
-                f"{_describe_payments(order)}, and your shop did not return {euros(surplus_cents)}",
+    changed = {each.order_id: each.at for each in history.reached}
+    for order in history.orders.values():
+        is_paid = _is_paid(order)
+        if order.id not in changed or not (is_paid or order.status == OrderStatus.CANCELLED):
+            continue
+        earned_cents, since = order.amount_cents if is_paid else 0, changed[order.id]
+        debt = _debt(history, order, earned_cents, since, NOTICE_PERIOD)
+        if debt.owed_cents > 0:
+            is_twice = debt.owed_cents >= order.amount_cents or len(_payments(order)) > 1
+            finding = Finding(
+                "A45" if is_paid and is_twice else "HOOK-13",
+                f"{_describe_payments(order)}, and your shop did not return "
+                f"{euros(debt.owed_cents)}{debt.late}",
                 "Compare the received money with the order's amount, and refund the surplus with "
                 "POST /v1/orders/<order_id>/refunds/.",
                 order.id,
                 (),
-                amount=surplus_cents,
+                risk=debt.risk,
+                amount=debt.open_cents,
             )
+            yield DatedFinding(since + NOTICE_PERIOD, finding)
 
 
 def _payments(order: Order) -> list[Transaction]:
@@ -404,7 +407,7 @@ def _describe_payments(order: Order) -> str:
     return f"The customer paid an order of {amount} twice: {' and '.join(payments)}"
 
 
-def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
+def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[DatedFinding]:
     """Find payments that sent no webhook and that the shop did not notice for a day."""
     paid = {each.order_id: each for each in reversed(history.reached) if each.status in PAID_STATUSES}
     for order_id, own in history.webhooks_of.items():
@@ -414,7 +417,7 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
         reads = [each for each in history.attempted_reads[order_id] if start_of(each) >= reached.real_at]
         if _is_unnoticed(history, reached, reads, own):
             late = describe_late([min(read.at for read in reads) - reached.at] if reads else [None])
-            yield Finding(
+            finding = Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.received_cents)}: "
                 f"no webhook about it arrived, and it did not read the order{late}",
@@ -424,6 +427,7 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
                 amount=order.received_cents,
                 shown_by=(reached.id,),
             )
+            yield DatedFinding(reached.at + NOTICE_PERIOD, finding)
 
 
 def _is_unnoticed(
@@ -435,8 +439,7 @@ def _is_unnoticed(
     """Whether neither a webhook, a read nor another response has shown a payment within a day."""
     until = paid.at + NOTICE_PERIOD
     return not (
-        until > history.now
-        or any(read.at <= until for read in reads)
+        any(read.at <= until for read in reads)
         or _knows_payment(history, paid.order_id, until)
         or any(_arrived_by(each, until) for each in webhooks)
     )
@@ -458,25 +461,30 @@ def _knows_payment(history: ReviewedHistory, order_id: str, until: datetime) -> 
     )
 
 
-def _ended_a_day_ago(history: ReviewedHistory) -> list[Order]:
-    """Return the orders that were paid or cancelled, and have not changed for a day."""
-    changed = {each.order_id: each.at for each in history.reached}
-    return [
-        order
-        for order in sorted(history.orders.values(), key=lambda order: order.id)
-        if (_is_paid(order) or order.status == OrderStatus.CANCELLED)
-        and order.id in changed
-        and history.now - changed[order.id] >= NOTICE_PERIOD
-    ]
-
-
 def find_client_resends(history: ReviewedHistory) -> Iterator[Finding]:
     """Find calls that were executed, then sent again by the HTTP client and executed or refused."""
-    by_id = {entry.id: entry for entry in history.requests}
-    for second in history.requests:
+    for first, second in _resends(history.requests):
+        if not is_creation_request(second):
+            yield from _report_resend(history, first, second)
+
+
+def find_resent_creations(basket: Sequence[Creation]) -> Iterator[Finding]:
+    """Find create calls that the HTTP client sent again, and that created another order."""
+    created = {each.entry.id: each for each in basket}
+    for first, second in _resends([each.entry for each in basket]):
+        order = created[second.id].order
+        if first.order_id != order.id:
+            words = "created the order again, and now there are two"
+            yield _report_second(first, second, words, order.amount_cents, DOUBLE_PAYMENT)
+
+
+def _resends(requests: Sequence[LoggedRequest]) -> Iterator[tuple[LoggedRequest, LoggedRequest]]:
+    """Yield the calls that the shop made, each with the copy that its HTTP client may have sent."""
+    by_id = {entry.id: entry for entry in requests}
+    for second in requests:
         first = by_id.get(second.resent_of or "")
         if first is not None and first.fault is not None and first.fault.is_after:
-            yield from _report_resend(history, _first_sent(by_id, first), second)
+            yield _first_sent(by_id, first), second
 
 
 def _first_sent(by_id: dict[str, LoggedRequest], entry: LoggedRequest) -> LoggedRequest:
@@ -489,13 +497,8 @@ def _first_sent(by_id: dict[str, LoggedRequest], entry: LoggedRequest) -> Logged
 def _report_resend(
     history: ReviewedHistory, first: LoggedRequest, second: LoggedRequest
 ) -> Iterator[Finding]:
-    """Report what the second request did: another order, another movement of money, or a refusal."""
-    if is_creation_request(second):
-        if second.order_id not in (None, first.order_id):
-            created = "created the order again, and now there are two"
-            yield _report_second(first, second, created, history.amount(second.order_id), DOUBLE_PAYMENT)
-        return
-    moved = [*_money_call(first), *_money_call(second)]
+    """Report what the second request did: another movement of money, or a refusal."""
+    moved = [call for call in (money_call(first), money_call(second)) if call is not None]
     if len(moved) == len((first, second)) and all(call.is_accepted() for call in moved):
         cents, past = _moved_cents(history, moved[0]), CALL_VERBS[moved[0].verb][1]
         words = f"{past} {euros(cents)} again" if cents is not None else f"{past} again"

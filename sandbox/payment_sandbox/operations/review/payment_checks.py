@@ -2,15 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.operations.review.evidence import (
+    CHARGES_VERB,
     HINT,
     Finding,
+    MoneyCall,
     ReviewedHistory,
     count_in_words,
     format_request,
+    money_calls,
     parse_object,
 )
 from payment_sandbox.operations.review.lessons import page_of_rule
@@ -18,7 +20,6 @@ from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import AgendaEvent, LoggedRequest
 
 CREATED_STATUS: Final = 201
@@ -31,37 +32,51 @@ CORRECT_REQUEST: Final = "Correct the request: its response lists all violations
 LATE_CAPTURE_RULE: Final = "CAP-04"  # reported by ``captured_late``
 
 
-def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[str, ...]:
+def lapsed_authorizations(events: Iterable[AgendaEvent], orders: Mapping[str, Order]) -> list[Order]:
     """Return the orders with an expired authorization and no captures."""
-    events = epoch.journal.of(AgendaEvent)
     expired = [item.order_id for item in events if item.kind == ExpireAuthorization.kind]
-    return tuple(
-        order_id
-        for order_id in expired
-        if order_id in orders and orders[order_id].status == OrderStatus.EXPIRED
-    )
+    known = [orders[order_id] for order_id in expired if order_id in orders]
+    return [order for order in known if order.status == OrderStatus.EXPIRED]
 
 
 def find_lapsed_authorizations(history: ReviewedHistory) -> Iterator[Finding]:
     """Find expired authorizations without captures."""
     late = {entry.order_id for entry in history.requests if entry.rule == LATE_CAPTURE_RULE}
-    for order_id in history.lapsed:
-        if order_id not in late:
+    for order in lapsed_authorizations(history.of(AgendaEvent), history.orders):
+        if order.id not in late:
             yield Finding(
                 "CAP-03",
                 "The authorization expired: the customer agreed to pay, and your shop captured nothing",
                 "Capture when you ship; void the rest, so that the customer can use the money.",
-                order_id,
+                order.id,
                 (),
-                amount=history.amount(order_id),
+                amount=order.amount_cents,
             )
 
 
-def find_charges_after_decline(history: ReviewedHistory) -> Iterator[Finding]:
+class Charge(NamedTuple):
+    """A charge to a stored card, the token of its recurring series, and whether the payment failed."""
+
+    call: MoneyCall
+    token: str | None
+    is_declined: bool
+    amount: int
+
+
+def charges_in(history: ReviewedHistory) -> Iterator[Charge]:
+    """Yield the charges to stored cards."""
+    for call in money_calls(history.requests):
+        if call.verb == CHARGES_VERB:
+            entry = call.entry
+            is_declined = history.status(entry.order_id) == OrderStatus.ERROR
+            yield Charge(call, _recurring_token(entry), is_declined, history.amount(entry.order_id))
+
+
+def find_charges_after_decline(charges: Iterable[Charge]) -> Iterator[Finding]:
     """Find charges in a recurring series after a failed payment."""
     declined: dict[str, LoggedRequest] = {}  # by vault token
-    for entry in history.requests:
-        token = recurring_token(entry)
+    for charge in charges:
+        entry, token = charge.call.entry, charge.token
         if token is None:
             continue
         if token in declined:
@@ -71,20 +86,14 @@ def find_charges_after_decline(history: ReviewedHistory) -> Iterator[Finding]:
                 "Stop the series when a payment fails, and ask the customer for another card.",
                 entry.order_id,
                 (format_request(declined[token]), format_request(entry)),
-                amount=history.amount(entry.order_id),
+                amount=charge.amount,
                 shown_by=(declined[token].id, entry.id),
             )
-        if history.status(entry.order_id) == OrderStatus.ERROR:
+        if charge.is_declined:
             declined[token] = entry
 
 
-def series_of(own: Iterable[LoggedRequest], requests: Iterable[LoggedRequest]) -> set[str]:
-    """Return the ids of requests that charge the same recurring series as an order's requests."""
-    tokens = set(map(recurring_token, own)) - {None}
-    return {entry.id for entry in requests if recurring_token(entry) in tokens} if tokens else set()
-
-
-def recurring_token(entry: LoggedRequest) -> str | None:
+def _recurring_token(entry: LoggedRequest) -> str | None:
     """Return the vault token of a creation that charges a recurring series; None for other requests."""
     if entry.method != "POST" or entry.status != CREATED_STATUS or b"recurring" not in entry.request:
         return None
@@ -97,37 +106,45 @@ def recurring_token(entry: LoggedRequest) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _is_refused(entry: LoggedRequest) -> bool:
-    """Whether the service, not a fault, refused the call."""
-    return entry.status in REFUSAL_STATUSES and not entry.fault and entry.rule != LATE_CAPTURE_RULE
+class Refusal(NamedTuple):
+    """A refused call that no mistake explains, and its error."""
+
+    entry: LoggedRequest
+    error: str | None
+
+    @property
+    def kind(self) -> tuple[int, str, str | None]:
+        """The status, the type of the error and the rule."""
+        return self.entry.status or 0, (self.error or "").partition(":")[0], self.entry.rule
 
 
-def _other_refusals(history: ReviewedHistory, mistakes: Iterable[Finding]) -> list[LoggedRequest]:
-    """Return the refused requests that no mistake explains."""
-    explained = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
-    return [entry for entry in filter(_is_refused, history.requests) if entry.id not in explained]
+def refusals_in(history: ReviewedHistory) -> Iterator[Refusal]:
+    """Yield the calls that the service refused, rather than a fault."""
+    for entry in history.requests:
+        if entry.status in REFUSAL_STATUSES and not entry.fault and entry.rule != LATE_CAPTURE_RULE:
+            yield Refusal(entry, entry.error())
 
 
-def _count_calls(entries: Sequence[LoggedRequest]) -> str:
+def _count_calls(refusals: Sequence[Refusal]) -> str:
     """Count refused calls in words that lead to the error of the first."""
-    calls = count_in_words(len(entries), "a call", "calls")
-    return f"{calls}, the first with" if len({entry.error() for entry in entries}) > 1 else f"{calls}:"
+    calls = count_in_words(len(refusals), "a call", "calls")
+    return f"{calls}, the first with" if len({each.error for each in refusals}) > 1 else f"{calls}:"
 
 
-def find_refused_calls(history: ReviewedHistory, mistakes: Iterable[Finding]) -> Iterator[Finding]:
-    """Add a hint for each kind of refused call that no mistake explains; a test may intend a refusal."""
-    groups: dict[tuple[int, str, str | None], list[LoggedRequest]] = defaultdict(list)
-    for entry in _other_refusals(history, mistakes):
-        groups[entry.status or 0, (entry.error() or "").partition(":")[0], entry.rule].append(entry)
-    for (status, kind, _), entries in groups.items():
-        first = entries[0]
+def find_refused_calls(refusals: Iterable[Refusal]) -> Iterator[Finding]:
+    """Add a hint for each kind of refused call; a test may intend a refusal."""
+    groups: dict[tuple[int, str, str | None], list[Refusal]] = defaultdict(list)
+    for refusal in refusals:
+        groups[refusal.kind].append(refusal)
+    for (status, kind, rule), alike in groups.items():
+        first = alike[0]
         yield Finding(
-            first.rule or "SET-03",
-            f"The service refused {_count_calls(entries)} {status} {first.error() or kind}",
+            rule or "SET-03",
+            f"The service refused {_count_calls(alike)} {status} {first.error or kind}",
             READ_ORDER_FIRST if status in CONFLICT_STATUSES else CORRECT_REQUEST,
-            first.order_id if len(entries) == 1 else None,
-            tuple(map(format_request, entries)),
+            first.entry.order_id if len(alike) == 1 else None,
+            tuple(format_request(each.entry) for each in alike),
             HINT,
-            page=page_of_rule(first.rule),
-            shown_by=tuple(entry.id for entry in entries),
+            page=page_of_rule(rule),
+            shown_by=tuple(each.entry.id for each in alike),
         )

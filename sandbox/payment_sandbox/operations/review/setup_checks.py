@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from payment_sandbox.operations.redelivery import webhooks_without_address
 from payment_sandbox.operations.review.evidence import (
     HINT,
+    MADE_STATUSES,
     Finding,
     ReviewedHistory,
     format_attempt,
@@ -20,19 +20,12 @@ from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import LoggedRequest, RecordedDecision
 
-ACCEPTED_STATUSES: Final = (200, 201)  # statuses of requests with valid URLs
 PLAIN_HTTP_ERROR: Final = "serves plain http"
 
 
-def count_unsent_changes(epoch: Epoch) -> int:
-    """Count the status changes that were not sent because neither the order nor the project sets a URL."""
-    return 0 if epoch.state.settings.webhook_url is not None else len(webhooks_without_address(epoch))
-
-
-def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
+def find_missing_webhook_url(epoch: Epoch, count: int) -> Iterator[Finding]:
     """Report status changes for which no webhook URL was set."""
-    count = history.unsent
-    if count:
+    if count and epoch.state.settings.webhook_url is None:
         changes = "A status change" if count == 1 else f"{count} status changes"
         yield Finding(
             "HOOK-03",
@@ -87,7 +80,7 @@ def find_mixed_schemes(history: ReviewedHistory) -> Iterator[Finding]:
 
 def _has_addresses(entry: LoggedRequest) -> bool:
     """Whether a request created or changed an order with an http URL."""
-    return entry.method in ("POST", "PUT") and entry.status in ACCEPTED_STATUSES and b"http:" in entry.request
+    return entry.method in ("POST", "PUT") and entry.status in MADE_STATUSES and b"http:" in entry.request
 
 
 def _schemes(order: dict[str, Any]) -> set[str]:
@@ -100,7 +93,7 @@ def _schemes(order: dict[str, Any]) -> set[str]:
     return {part.scheme for part in parts} if len({part.netloc.lower() for part in parts}) == 1 else set()
 
 
-def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
+def _unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     """Return the active scenario's rules that never matched; empty if there are no attempts."""
     state = epoch.state
     if state.scenario.name == DEFAULT_NAME or not epoch.journal.of(RecordedDecision):
@@ -112,17 +105,18 @@ def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     )
 
 
-def find_unmatched_rules(history: ReviewedHistory) -> Iterator[Finding]:
+def find_unmatched_rules(epoch: Epoch) -> Iterator[Finding]:
     """Report scenario rules that never matched."""
-    count = len(history.unmatched)
+    unmatched = _unmatched_rules(epoch)
+    count = len(unmatched)
     if count:
         rules = "A rule" if count == 1 else f"{count} rules"
         yield Finding(
             "SCN-02",
-            f"{rules} of the scenario {history.scenario!r} never matched",
+            f"{rules} of the scenario {epoch.state.scenario.name!r} never matched",
             "Create orders that match, or change the conditions: the test does not cover these rules.",
             None,
-            tuple(history.unmatched),
+            unmatched,
             HINT,
             page=UNMATCHED_RULES_PAGE,
         )
