@@ -120,7 +120,7 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
 def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at startup."""
     libraries = "aiohttp.web requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets"
-    ours = "cli.remote operations.review scenarios.variation serving.tls web.answers.records web.control web.openapi"
+    ours = "cli.remote judge scenarios.variation serving.tls web.answers.records web.control web.openapi"
     late_modules = {*libraries.split(), *(f"payment_sandbox.{name}" for name in ours.split())}
     script = "import sys, payment_sandbox.cli.main; from payment_sandbox.cli.server_process import http; http.HttpServer; print(*sys.modules)"
     assert late_modules.intersection(run_python(script).stdout.split()) == set()
