@@ -38,7 +38,7 @@ class Judging:
         changed = [parse_changed_step(each) for each in changes]
         run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, changed, None, None, [], self.verdicts, lambda: EMPTY_VIEW)
+        trial = Trial(run, changed, None, None, self.verdicts, lambda: EMPTY_VIEW)
         return judge(trial, self.advanced.append, lambda: self.entries)
 
     def keys(self) -> list[str]:
@@ -108,7 +108,7 @@ def test_a_failed_test_may_have_closed_the_shop(
     judging = Judging(payment_sandbox)
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], failure, None, [], {}, lambda: EMPTY_VIEW)
+    trial = Trial(run, [], failure, None, {}, lambda: EMPTY_VIEW)
     verdict = judge(trial, lambda end: payment_sandbox.act(place(payment_sandbox)), None)
     assert ("review HOOK-09" in {problem.kind for problem in verdict.problems}) is is_problem
 
@@ -132,7 +132,7 @@ def test_a_shop_that_has_ended_is_judged_by_its_books_at_the_end(
 
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], None, None, [], {}, lambda: EMPTY_VIEW)
+    trial = Trial(run, [], None, None, {}, lambda: EMPTY_VIEW)
     entries = [*judging.entries, BookEntry("S-2", [settled], paid=1295)]
     verdict = judge(trial, pay_late, lambda: entries)
     assert run.has_shop_ended

@@ -25,6 +25,7 @@ LEARNS = 'status = self.read_order(order_id)["status"]'
 CREATES = "sale.orders.append(self.create_order"
 CHARGES = 'order = self.create_order({"payment_method"'
 MISSED = "does not mark it as paid"
+READS_FAIL = "read:1:unavailable+read:2:unavailable"
 PLANTED = (
     Planted("QueueShop", "webhook:2:lost+read:1:unavailable", "payment-missed", MISSED, LEARNS),
     Planted("OutboxShop", "create:1:answer-lost", "review CTL-23", "created the order again", CREATES),
@@ -32,6 +33,7 @@ PLANTED = (
     Planted("SubscriptionShop", "attempt:2:charge-later", "charged-again", "instead of 2", CHARGES),
     Planted("DepositShop", "change:1:answer-lost", "capture-missed", "books show no payment", "where, {})"),
     Planted("RefundShop", "change:1:refused", "refunds-differ", "recorded refunds of €10.00", "refunds/"),
+    Planted("PlainShop", READS_FAIL, "shown-differently", "We wait for your payment.", LEARNS),
     Planted("SqlShop", "action:1:opens-page", "paid-for-nothing", "when it reads 'processing'", LEARNS),
 )
 RIGHT = ("DetailsShop read:1:overtaken", "SqlShop webhook:1:twice", "DepositShop action:1:walks-away")

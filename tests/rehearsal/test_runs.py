@@ -111,5 +111,5 @@ def test_only_a_server_that_is_gone_has_ended(
 def test_no_hook_is_left_to_its_default(hooks: type, implementation: type) -> None:
     """A server and a run of a rehearsal implement every hook, whose default does nothing."""
     names = {name for name, hook in vars(hooks).items() if callable(hook) and not name.startswith("_")}
-    assert len(names) > 5
+    assert len(names) > 3
     assert names - vars(implementation).keys() == set()

@@ -39,11 +39,12 @@ class Annotation(NamedTuple):
     is_hint: bool = False
 
     @classmethod
-    def of(cls, finding: "judge.Finding") -> "Annotation":
-        """Return a finding of the review with its order and its risk."""
+    def of(cls, finding: "judge.Finding", test: str = "") -> "Annotation":
+        """Return a finding of the review with its order, its test (the name of its project) and its risk."""
         order = f"Order {finding.order_id}." if finding.order_id is not None else ""
         risk = f"Risk: {finding.risk}." if finding.risk else ""
-        advice = "\n".join(filter(None, (finding.advice, order, risk)))
+        named = f"Test: {test}." if test else ""
+        advice = "\n".join(filter(None, (finding.advice, order, named, risk)))
         return cls(finding.rule, finding.problem, advice, not finding.is_open)
 
     @property

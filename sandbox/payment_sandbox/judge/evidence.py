@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
 
-from payment_sandbox.judge.lessons import CALL_VERBS, FAILING_REFUNDS
+from payment_sandbox.judge.lessons import CALL_VERBS, FAILING_REFUNDS, where_to_read
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import longest_unit, timestamp
 from payment_sandbox.orders.amounts import euros
@@ -90,7 +90,7 @@ class Finding(NamedTuple):
         return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
-        lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
+        lesson = f"\n  Risk: {self.risk}. See {where_to_read(self.page)}" if self.risk else ""
         healed = f"\n  Corrected: {self.healed}" if self.healed else ""
         lines, omitted = self.requests, len(self.requests) - EVIDENCE_SHOWN
         if omitted > 1:

@@ -33,6 +33,13 @@ class Lesson(NamedTuple):
         return f"{MISTAKES_PAGE}#{self.section}"
 
 
+def where_to_read(page: str) -> str:
+    """Name the command that prints a section of the documentation, and its URL if a server has it."""
+    host, _, place = page.rpartition("/docs/")
+    command = f"payment-sandbox docs {place.replace('/#', '#').rstrip('/')}"
+    return f"{command} or {page}" if host else command
+
+
 READ_ORDER: Final = Lesson(risks.UNPAID_GOODS, "read-the-order")
 NOTICE_PAYMENTS: Final = Lesson(risks.UNSHIPPED, "learn-of-every-payment")
 LOST_RESPONSE: Final = Lesson(risks.DOUBLE_PAYMENT, "after-a-lost-response")

@@ -15,13 +15,13 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, count
 from threading import Lock, RLock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.descriptions import OneOf
-from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.masking import Masking, is_code_name
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.transaction import Transaction
@@ -70,13 +70,17 @@ def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tupl
 
 
 def _decode_headers(headers: Iterable[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
-    pairs = list(headers)
-    names, values = (
-        [part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in parts]
-        for parts in (zip(*pairs, strict=True) if pairs else ((), ()))
-    )
-    titles = [name.title() if name.islower() or name.isupper() else name for name in names]
-    return tuple(zip(titles, values, strict=True))
+    return tuple([(_decode_name(name), _decode(value)) for name, value in headers])
+
+
+@lru_cache(maxsize=256)
+def _decode_name(name: Any) -> str:
+    text = _decode(name)
+    return text.title() if text.islower() or text.isupper() else text
+
+
+def _decode(part: Any) -> str:
+    return part.decode("latin-1") if isinstance(part, bytes) else str(part)
 
 
 def add_suggestion(name: str, nearest: str | None) -> str:
@@ -158,8 +162,9 @@ class LoggedRequest(NamedTuple):
         bodies = [body.decode(errors="surrogateescape") for body in (entry.request, entry.response)]
         texts = [entry.path, entry.query, entry.order_id or "", *entry.ignored, *entry.warnings, *bodies]
         text = TEXT_END.join(chain(texts, map(": ".join, headers), map(str, entry.unknown)))
-        names = TEXT_END.join([name for name, _ in headers])
-        is_clean = masking.mask_text(text) == text and not masking.names_code(names)
+        is_clean = masking.mask_text(text) == text and not any([is_code_name(name) for name, _ in headers])
+        if is_clean and entry.is_short():
+            return entry
         masked = entry if is_clean else masking.mask_record(entry)
         return masked._replace(
             path=truncate_masked(masked.path, entry.path, PATH_LENGTH_MAX),
@@ -170,6 +175,13 @@ class LoggedRequest(NamedTuple):
             request_headers=_truncate_headers(masked.request_headers, entry.request_headers),
             response_headers=_truncate_headers(masked.response_headers, entry.response_headers),
         )
+
+    def is_short(self) -> bool:
+        """Whether no value of an entry with text headers is truncated."""
+        bodies_length = max(len(self.request), len(self.response))
+        lengths = [len(value) for _, value in chain(self.request_headers, self.response_headers)]
+        texts_length = max(len(self.path), len(self.query), len(self.order_id or ""), *lengths)
+        return texts_length <= HEADER_VALUE_MAX and bodies_length <= JOURNAL_BODY_BYTES
 
     def summary(self) -> dict[str, Any]:
         """Return the fields for an event."""

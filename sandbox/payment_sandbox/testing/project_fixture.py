@@ -223,7 +223,6 @@ class PaymentSandbox(ShopInProcess):
         """A ``SandboxClient`` for the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
-        self._on_action: Callable[[], None] = lambda: None  # a rehearsal reads the books after each action
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -287,10 +286,7 @@ class PaymentSandbox(ShopInProcess):
         Raises:
             SandboxError: the order's state forbids the action; ``allowed`` lists the possible actions.
         """
-        try:
-            return self.client.act(order_id, actor, action, **details)
-        finally:
-            self._on_action()
+        return self.client.act(order_id, actor, action, **details)
 
     def play(
         self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
@@ -299,10 +295,7 @@ class PaymentSandbox(ShopInProcess):
 
         With ``play``, the outcome of a test depends on the scenario; with ``act``, it is always the same.
         """
-        try:
-            return self.client.play(order_id, actor, action, **details)
-        finally:
-            self._on_action()
+        return self.client.play(order_id, actor, action, **details)
 
     @property
     def webhooks(self) -> list[answers.Webhook]:

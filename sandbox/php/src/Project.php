@@ -44,7 +44,8 @@ final class Project
     public static function create(array $settings = [], ?string $test = null): self
     {
         $server = new self(Server::url(), '');
-        $created = $server->call('POST', '/control/projects/', ['clock' => 'frozen'] + $settings);
+        preg_match('/^.{0,200}/u', (string) preg_replace('/\p{C}/u', ' ', (string) $test), $name);
+        $created = $server->call('POST', '/control/projects/', $settings + ['clock' => 'frozen', 'name' => $name[0] ?? '']);
         $project = new self($server->url, $created['api_key'], $created['project_id']);
         if (Server::isShared()) {
             register_shutdown_function($project->close(...));

@@ -76,7 +76,7 @@ class AnnouncedTest:
         self._timeline = ""
         self._line: SourceLine | None = None
         if memory.baseline is not None:
-            self.run.calls.set_limit(memory.baseline.most_calls)
+            self.run.follow(memory.baseline.most_calls, memory.baseline.busy)
         project.epoch.ids = Ids(crc32(name.encode()))
         if not project.epoch.state.clock.running:
             change_clock(project, now=_next_hour(project.now()))
@@ -101,7 +101,6 @@ class AnnouncedTest:
             self.variation,
             ending.failure,
             self.memory.baseline,
-            [],
             self.memory.verdicts,
             lambda: self._read_view(ending, conversation),
         )
@@ -137,8 +136,8 @@ class AnnouncedTest:
 
     def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
-        is_first = self.memory.baseline is None
-        pages = read_pages(self.project, get, self._sources.pages, is_first=is_first)
+        twice = self.memory.baseline is None
+        pages = read_pages(self.project, get, self._sources.pages, twice=twice)
         return CustomerView(pages, Emails((), 0))
 
 

@@ -111,19 +111,18 @@ class Trial(NamedTuple):
     """A run to be judged.
 
     ``failure`` is the failure of the test, and ``baseline`` is the verdict on the unchanged test.
-    ``verdicts`` has the verdicts so far, ``books_history`` has the shop's books during the test, and
-    ``snapshots`` has the books before each webhook. ``read_view`` reads the shop's pages and emails.
+    ``verdicts`` has the verdicts so far, and ``snapshots`` has the books before each action and webhook.
+    ``read_view`` reads the shop's pages and emails.
     """
 
     run: RehearsedRun
     changes: Sequence[ChangedStep]
     failure: str | None
     baseline: RunVerdict | None
-    books_history: Sequence[list[BookEntry]]
     verdicts: Verdicts
     read_view: Callable[[], CustomerView]
     snapshots: Sequence[BooksSnapshot] = ()
-    read_shown: Callable[[], Sequence[str]] = tuple  # the pages and emails shown to customers so far
+    peek_view: Callable[[], CustomerView] | None = None  # shows the state of a shop without books
 
     @property
     def project(self) -> Project:
@@ -165,7 +164,7 @@ class _Judge:
         self._project = trial.run.project
         self._advance = advance
         self._books = books
-        self._books_history = [*trial.books_history]
+        self._books_history = [each.entries for each in trial.snapshots]
         self._state_keys: list[str] = []
         self._view: CustomerView | None = None
         self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop
@@ -186,7 +185,9 @@ class _Judge:
         signs = observe_signs([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += find_unpaid_purchases(entries, order_records(project))
         charges = count_recurring_charges(project)
-        twin = self._find_twin(entries, problems) or self._find_twin_after_a_day(problems)
+        has_shown_state = self._books is None and trial.peek_view is not None
+        twin = None if has_shown_state else self._find_twin(entries, problems)
+        twin = twin or self._find_twin_after_a_day(problems)
         state, moved = (twin.state, twin.moved) if twin is not None else self._advance_to_end()
         trace = _trace_steps(trial.run.steps)
         problems += [*self._early_review, *self._late_problems, *_find_review_problems(trial, trace)]
@@ -229,14 +230,16 @@ class _Judge:
         self._books_history.append(entries)
         return entries
 
-    def _find_twin(self, entries: list[BookEntry], problems: Sequence[BookProblem]) -> RunVerdict | None:
+    def _find_twin(
+        self, entries: list[BookEntry], problems: Sequence[BookProblem], shown: CustomerView | None = None
+    ) -> RunVerdict | None:
         """Return the verdict on an earlier run in the same state, if any, and end this run.
 
         A run with other kinds of problems than its twin is not ended: the rest of the run may heal them.
         """
         trial = self._trial
         known = entries if self._books is not None else None
-        key = f"{len(self._state_keys)} {_state_key(trial.run, known, trial.read_shown())}"
+        key = f"{len(self._state_keys)} {_state_key(trial.run, known, shown)}"
         twin = trial.verdicts.get(key)
         if twin is None:
             self._state_keys.append(key)
@@ -262,10 +265,13 @@ class _Judge:
         self._trial.run.stop_recording()
         entries = self._read_entries()
         self._check_authorizations(entries)
+        trial, view = self._trial, None
         if self._reads_pages_early():
-            self._early_review = _find_review_problems(self._trial, _trace_steps(self._trial.run.steps))
-            self._view = self._trial.read_view()
-        return self._find_twin(entries, [*problems, *self._late_problems])
+            self._early_review = _find_review_problems(trial, _trace_steps(trial.run.steps))
+            view = self._view = trial.read_view()
+        elif self._books is None and trial.peek_view is not None:
+            view = trial.peek_view()
+        return self._find_twin(entries, [*problems, *self._early_review, *self._late_problems], view)
 
     def _moments_before_expiry(self) -> list[datetime]:
         """Return the last second of each open authorization."""
@@ -321,10 +327,10 @@ def _extra_moves(trial: Trial, charges: RecurringCharges, moved: Moved) -> Itera
             yield from find_repeated_moves(moved, trial.baseline.moved)
 
 
-def _state_key(run: RehearsedRun, entries: list[BookEntry] | None, shown: Sequence[str]) -> str:
+def _state_key(run: RehearsedRun, entries: list[BookEntry] | None, shown: CustomerView | None) -> str:
     """Return the state that determines the rest of a run, including the changes that can still take effect.
 
-    ``shown`` is what customers were shown. If there are no books, the state includes the webhook attempts.
+    ``shown`` is what customers see now. If there are no books, the state includes the webhook attempts.
     """
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()

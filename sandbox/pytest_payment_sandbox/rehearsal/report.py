@@ -15,6 +15,7 @@ from payment_sandbox.judge.lessons import (
     READ_ORDER,
     Lesson,
     lesson_of,
+    where_to_read,
 )
 from payment_sandbox.scenarios import variation_catalogue as risks
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
@@ -28,10 +29,6 @@ from pytest_payment_sandbox.rehearsal.reconciliation import CHECKS
 from pytest_payment_sandbox.rehearsal.run_comparison import MOVE_KINDS
 
 JSON_SUFFIX: Final = ".json"
-MISTAKES_ADDRESS: Final = (
-    "https://github.com/payment-sandbox/payment-sandbox/blob/main"
-    "/sandbox/payment_sandbox/ui/docs/pages/mistakes.md"
-)
 SECTIONS_BY_RISK: Final = {
     risks.DUPLICATION: ACT_ONCE.section,
     risks.UNDONE_PAYMENT: GO_FORWARD.section,
@@ -97,7 +94,7 @@ def _section_of(change: Variation, lesson: Lesson) -> str:
 
 def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, Any]:
     lesson = _lesson_of(finding)
-    risk = f"Risk: {lesson.risk}. See {MISTAKES_ADDRESS}#{lesson.section}" if lesson is not None else ""
+    risk = f"Risk: {lesson.risk}. See {where_to_read(lesson.path)}" if lesson is not None else ""
     return {
         "kind": finding.problem.kind,
         "sentence": finding.sentence,

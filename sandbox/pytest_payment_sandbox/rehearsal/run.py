@@ -8,7 +8,7 @@ from contextvars import copy_context
 from datetime import datetime
 from functools import partial
 from threading import Condition, Thread, get_ident
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.judge.history import short_path
 from payment_sandbox.operations.act import act
@@ -59,7 +59,7 @@ from payment_sandbox.testing.shops.filling import (
 from payment_sandbox.testing.shops.submitting import Submission
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
-from pytest_payment_sandbox.rehearsal.pacing import JobPace
+from pytest_payment_sandbox.rehearsal.pacing import BusyTimes, JobPace
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, current_lines, deciding_line
 from pytest_payment_sandbox.rehearsal.scenes import (
     Scene,
@@ -89,8 +89,16 @@ ThreadPositions = dict[int, tuple[int, int]]
 """The position of each thread: its frame and instruction."""
 CUT_OFF_FAULT: Final = Fault.from_data({"reset": True})
 
-Visit = Callable[[Order, int], None]
-"""Opens the return page of an order in the given number of tabs."""
+
+class RunningTest(NamedTuple):
+    """What a run does with its test and its shop."""
+
+    visit: Callable[[Order, int], None] | None = None  # opens the return page in the given number of tabs
+    restart: Callable[[], None] | None = None  # restarts the shop
+    observe: Callable[[str], None] = lambda kind: None  # called before each action and webhook
+
+
+UNOBSERVED_TEST: Final = RunningTest()
 
 
 class Rendezvous:
@@ -178,8 +186,7 @@ class RehearsedRun(Rehearsal):
         changes: Sequence[ChangedStep] = (),
         *,
         is_threaded: bool = False,
-        visit: Visit | None = None,
-        restart: Callable[[], None] | None = None,
+        test: RunningTest = UNOBSERVED_TEST,
         recorder: StepRecorder | None = None,
     ) -> None:
         """Rehearse a project; ``recorder`` numbers the steps of several projects.
@@ -193,16 +200,13 @@ class RehearsedRun(Rehearsal):
         self.endless_waits: list[str] = []
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.on_act: Callable[[], None] = lambda: None
-        self.visit = visit
-        self.restart = restart
+        self._test = test
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_threaded = is_threaded
         self._versions: dict[str, list[Order]] = defaultdict(list)  # by order, oldest first
         self._seen_versions: dict[str, int] = {}  # the newest version that the shop has seen, by order
         self.statuses: dict[str, tuple[str, ...]] = {}  # the statuses that the shop has read, by order
-        self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording = True
         self._rendezvous: Rendezvous | None = None
         self._is_acting = False  # whether an action outside the test is running
@@ -248,6 +252,11 @@ class RehearsedRun(Rehearsal):
         place -= changed.startswith(ATTEMPT) and names[place - 1] in self._call_lines
         located = [self._call_lines[name] for name in names[place:] if name in self._call_lines]
         return deciding_line(located[0], [*self.located_calls, *baseline_calls]) if located else None
+
+    def follow(self, most_calls: int, busy: BusyTimes) -> None:
+        """Use the number of equal calls and the busy times of the jobs in the unchanged test."""
+        self.calls.set_limit(most_calls)
+        self.pace.baseline_busy = busy
 
     def end_test(self, *, has_failed: bool = False) -> None:
         """Mark the end of the test: afterwards, only reads by the shop's jobs are steps."""
@@ -358,7 +367,7 @@ class RehearsedRun(Rehearsal):
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Return the effect of a change on a webhook attempt; only first attempts are steps."""
-        self.on_webhook()
+        self._test.observe(WEBHOOK)
         if self._gets_webhooks:
             self._look_for_end(delivery)
         if not self._gets_webhooks:
@@ -444,7 +453,7 @@ class RehearsedRun(Rehearsal):
     def _act(self, order_id: str, action: Action, do: Do) -> Order:
         if action.actor == CUSTOMER and self._is_address_lost(order_id):
             return self.project.find_order(order_id)
-        self.on_act()
+        self._test.observe(ACTION)
         self._act_for_other_customer(order_id, action)
         order = self.project.find_order(order_id)
         attempt = order.last_transaction
@@ -462,7 +471,10 @@ class RehearsedRun(Rehearsal):
         if not isinstance(effect, Action | ElapsedTime | ReplacementScene):
             return do(action)
         with self._jumping():
-            return play(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
+            return play(
+                effect,
+                Scene(self.project, order_id, action, do, self._test.visit, self._test.restart, before),
+            )
 
     @contextmanager
     def _jumping(self) -> Iterator[None]:
@@ -498,7 +510,7 @@ class RehearsedRun(Rehearsal):
         result = do()
         if isinstance(effect, ElapsedTime | ReplacementScene):
             with self._jumping():
-                play_after_advance(effect, self.project, self.restart)
+                play_after_advance(effect, self.project, self._test.restart)
         return result
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:

@@ -141,6 +141,8 @@ def reviewed(project: Project) -> records.ReviewResult:
     """List the mistakes in the integration's requests and webhook responses."""
     findings = review(project.epoch)
     unmatched = unmatched_rules(project.epoch)
+    host = project.services.public_url
+    text = describe_mistakes(each._replace(page=f"{host}{each.page}") for each in findings)
     return {
         "items": finding_records(findings),
         "dropped": 0,
@@ -148,7 +150,7 @@ def reviewed(project: Project) -> records.ReviewResult:
             group_record(group) for group in group_findings(findings, partial(listed_id, project.epoch))
         ],
         "unmatched": unmatched,
-        "text": "\n".join(filter(None, [describe_mistakes(findings), *unmatched])),
+        "text": "\n".join(filter(None, [text, *unmatched])),
     }
 
 
