@@ -44,6 +44,14 @@ class Shop:
         app.add_url_rule("/webhook", "webhook", self.receive, methods=["POST"])
         self.app: Any = app
         sandbox.deliver_to(app)
+        if not mistake:
+            sandbox.every("PT1H", self.look)
+
+    def look(self) -> None:
+        """Read the orders that are still open."""
+        for sale in self.sales:
+            for order_id in sale.orders if not sale.paid else ():
+                self.learn(order_id)
 
     def call(self, method: str, where: str, body: Any = None) -> Any:
         """Call the service."""
@@ -82,8 +90,13 @@ class Shop:
     def learn(self, order_id: str) -> None:
         """Learn the status of an order."""
         status = self.read_order(order_id)["status"]
+        if status == "completed":
+            self.pay(order_id)
+
+    def pay(self, order_id: str) -> None:
+        """Record the payment of an order."""
         for sale in self.sales:
-            if order_id in sale.orders and status == "completed":
+            if order_id in sale.orders:
                 sale.paid = 1000
 
     def books(self) -> list[BookEntry]:
@@ -162,7 +175,7 @@ class LambdaShop(Shop):
         order_id = event["body"]["order_id"]
         status = self.read_order(order_id)["status"]
         if status == "completed" and order_id not in self.closed:
-            self.sales[0].paid = 1000
+            self.pay(order_id)
         elif status in ("cancelled", "error", "expired") or self.mistake:
             self.closed.add(order_id)
         return {"statusCode": 200}
@@ -207,6 +220,9 @@ class DepositShop(Shop):
     def learn(self, order_id: str) -> None:
         """Learn nothing: the deposit is only reserved."""
         self.read_order(order_id)
+
+    def look(self) -> None:
+        """Read nothing."""
 
     def capture(self) -> None:
         """Capture the deposit."""
@@ -270,9 +286,7 @@ class DetailsShop(Shop):
     def learn(self, order_id: str) -> None:
         order = self.call("GET", f"{order_id}/?fields[]=amount_details")
         if order["status"] == "completed" and order["amount_details"]["captured"] == 1000:
-            self.sales[0].paid = 1000
-        elif self.mistake:
-            self.sales[0].paid = 0
+            self.pay(order_id)
 
     def test(self) -> None:
         super().test()
@@ -282,7 +296,7 @@ class DetailsShop(Shop):
 class SqlShop(Shop):
     """A shop whose database counts across tests; it ships after the commit, as with Django's on_commit."""
 
-    database = connect(":memory:")
+    database = connect(":memory:", check_same_thread=False)
     database.execute("CREATE TABLE sale (id INTEGER PRIMARY KEY AUTOINCREMENT, order_id, paid, shipped)")
 
     def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
@@ -302,10 +316,9 @@ class SqlShop(Shop):
         if status != "completed" and not (self.mistake and status == "processing"):
             return
         with self.database:
-            rows = self.database.execute("SELECT paid FROM sale WHERE order_id = ?", (order_id,))
-            if rows.fetchone() == (0,):
+            update = "UPDATE sale SET paid = 1000 WHERE order_id = ? AND paid = 0"
+            if self.database.execute(update, (order_id,)).rowcount:
                 self.after_commit.append(order_id)
-            self.database.execute("UPDATE sale SET paid = 1000 WHERE order_id = ?", (order_id,))
         while self.after_commit:
             update = "UPDATE sale SET shipped = shipped + 1000 WHERE order_id = ?"
             self.database.execute(update, (self.after_commit.pop(),))

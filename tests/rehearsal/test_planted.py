@@ -78,6 +78,14 @@ def test_a_planted_mistake_is_found_with_its_cause(
     assert planted.line in line_at(finding["line"])
 
 
+def test_right_shops_survive_a_search(tmp_path: Path) -> None:
+    """Shops that read open orders in a job have no finding, and their handlers may run concurrently."""
+    cases = [f"{shop} - right" for shop in ("LambdaShop", "DetailsShop", "PlainShop", "SqlShop")]
+    result = rehearse(tmp_path, cases, "--payment-rehearse", "--payment-rehearse-budget=4s")
+    assert (result.code, result.findings) == (0, []), result.text[-3000:]
+    assert "were skipped" not in result.text
+
+
 @pytest.mark.parametrize("case", RIGHT)
 def test_a_right_shop_is_not_accused(case: str, findings: dict[str, list[dict[str, Any]]]) -> None:
     """A right shop has no finding."""

@@ -1,13 +1,17 @@
 """Judges tests announced by the helpers in a suite in another language."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from http import HTTPStatus
 from itertools import islice
 from typing import Final
+from urllib.parse import urlsplit
 from zlib import crc32
+
+import requests
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import AdvanceLimits
@@ -26,26 +30,18 @@ from pytest_payment_sandbox.rehearsal.judging import (
     judge,
     judge_unfinished,
 )
-from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
-from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem, Books
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
+from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, PageFailed, read_pages
 from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 SETTLE_SECONDS: Final = 10.0
+PAGE_SECONDS_MAX: Final = 20.0
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 ONE_HOUR: Final = timedelta(hours=1)
 SERVER_ERROR: Final = 500
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The budget of a run, and sources outside the suite: the shop's books, and its pages about an order."""
-
-    budget: Budget
-    books: ExternalBooks | None = None
-    pages: Sequence[str] = ()
 
 
 @dataclass
@@ -62,7 +58,7 @@ class AnnouncedTest:
     """A run of a test that a helper announced."""
 
     def __init__(
-        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, sources: Sources
+        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, budget: Budget
     ) -> None:
         """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
         self.name = name
@@ -71,7 +67,7 @@ class AnnouncedTest:
         self.memory = memory
         self.error = ""  # the reason why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
-        self._sources = sources
+        self._budget = budget
         self._verdict: RunVerdict | None = None
         self._timeline = ""
         self._line: SourceLine | None = None
@@ -93,7 +89,7 @@ class AnnouncedTest:
         verdict = self._verdict or RunVerdict([], (), ())
         return Run(verdict, self.run.steps, self.run.applied, self._timeline, self._line)
 
-    def judge(self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]) -> None:
+    def judge(self, ending: EndOfTest, conversation: Conversation) -> None:
         """Judge the test right after its end, while its shop still handles webhooks."""
         project, run = self.project, self.run
         trial = Trial(
@@ -109,8 +105,8 @@ class AnnouncedTest:
             for name, period in ending.jobs:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
-            books = self._find_books(ending, conversation, environment)
-            verdict = judge(trial, partial(advance_to, project, self._sources.budget), books)
+            books = conversation.books if ending.has_books else None
+            verdict = judge(trial, partial(advance_to, project, self._budget), books)
         except Exception as error:
             if not self.variation:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
@@ -122,23 +118,28 @@ class AnnouncedTest:
             self._timeline = describe_timeline([run], notes)
         self._verdict = verdict._replace(calls=[each.located for each in ending.calls])
 
-    def _find_books(
-        self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]
-    ) -> Books | None:
-        if ending.has_books:
-            return conversation.books
-        source = self._sources.books
-        if source is None:
-            return None
-        key = self.project.masking.api_key or ""
-        own = {**environment, "SANDBOX_API_KEY": key, "SANDBOX_TEST": self.name}
-        return lambda: source.read_entries(self.project, own)
-
     def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
         twice = self.memory.baseline is None
-        pages = read_pages(self.project, get, self._sources.pages, twice=twice)
+        pages = read_pages(self.project, get, (), twice=twice)
         return CustomerView(pages, Emails((), 0))
+
+
+def request_page(url: str) -> str | None:
+    """Request a page of a shop on this machine, without cookies; return None if the page does not exist.
+
+    Raises:
+        PageFailed: the shop responds with an error.
+    """
+    if urlsplit(url).hostname not in LOOPBACK:
+        return None
+    try:
+        answer = requests.get(url, timeout=PAGE_SECONDS_MAX)
+    except requests.RequestException:
+        return None
+    if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise PageFailed(f"status {answer.status_code}")
+    return answer.text if answer.status_code == HTTPStatus.OK else None
 
 
 def unfinished_run(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> Run:

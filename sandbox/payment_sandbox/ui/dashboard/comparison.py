@@ -87,8 +87,8 @@ def post_variation(call: Call, project_id: str, order_id: str) -> Response:
         project, order, name, body, lambda changed: create_manual_order(project, changed, order.client)
     )
     offer = offers_in(OfferedIn.WHAT_IF)[name]
-    notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
-    return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{repeated.id}/"), notice))
+    page = url(project, f"orders/{order.id}/beside/{repeated.id}/", again=name)
+    return redirect(with_notice(project, page, Notice(offer.sentence)))
 
 
 @route(dashboard, "GET", f"{ORDER_PATH}beside/<other_id>/", **VIEW_FACTS)
@@ -105,6 +105,8 @@ def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) ->
         project,
         "orders",
         sides=sides,
+        offer=offers_in(OfferedIn.WHAT_IF).get(call.request.args.get("again", "")),
+        test_code_url=url(project, f"orders/{other_id}/#test-code"),
         looks=[_look(known) for _, known in sides],
         conclusion=_conclusion(*sides),
         compared=list(_align_steps(first, second)),
