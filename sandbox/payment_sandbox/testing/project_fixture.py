@@ -15,9 +15,9 @@ from payment_sandbox.client import project_review
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
+from payment_sandbox.judge import review
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import lazy
-from payment_sandbox.operations.review import review
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN

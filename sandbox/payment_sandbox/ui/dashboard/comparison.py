@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.forms import read
+from payment_sandbox.judge import FindingGroup
+from payment_sandbox.judge.history import TimelineEntry, fold
+from payment_sandbox.judge.in_words import describe_history
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.history import TimelineEntry, fold
-from payment_sandbox.operations.in_words import describe_history
-from payment_sandbox.operations.review import FindingGroup
 from payment_sandbox.operations.what_if import playable_variations, replay_with
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
