@@ -86,13 +86,13 @@ fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measured in the same run
+bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference in the same run; today=COMMIT compares with a commit
 	$(BIN)/python -m tests.bench
 
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k shares"
 	ATTACK=full $(BIN)/pytest tests/attack tests/simulation -m prove -s -p no:randomly $(ARGS)
 
-compat: .venv/develop.stamp  ## Meet the clients and tools on this machine; not part of CI
+compat: .venv/develop.stamp  ## Meet clients, frameworks and tools, and write the table of results; ARGS="-k flask"
 	$(BIN)/pytest tests/compat -m compat -rs $(ARGS)
 
 docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files

@@ -156,10 +156,13 @@ function reviewMode() {
 async function newProject(settings = {}, test) {
   const { url } = await startSandbox();
   const token = `Bearer ${process.env.SANDBOX_CONTROL_TOKEN ?? ""}`;
-  const project = new Project(url, await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...settings }), test);
+  const project = new Project(url, await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...named(test), ...settings }), test);
   await announce(project, test);
   return project;
 }
+
+/** Name the project of a test after it, for `payment-sandbox review --all-projects` and the dashboard. */
+const named = (test) => (test ? { name: test.replace(/\p{C}/gu, " ").slice(0, 200) } : {});
 
 /** Announce a test and its project to the rehearsal, if one is running. */
 async function announce(project, test) {

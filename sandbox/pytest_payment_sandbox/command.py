@@ -20,10 +20,6 @@ else:
     "--only", multiple=True, metavar="VARIATION", help="Run these variations only: webhook:2:twice."
 )
 @click.option("--test", default="", metavar="NAME", help="Rehearse only tests whose names contain this text.")
-@click.option("--books", metavar="URL|COMMAND", help="Source of the shop's books: a JSON list of entries.")
-@click.option(
-    "--pages", multiple=True, metavar="URL", help="Page about an order: http://localhost:3000/{order_id}."
-)
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -11,11 +11,9 @@ from zlib import crc32
 
 from payment_sandbox.cli.annotations import JSON, TEXT, Annotation, format_findings
 from payment_sandbox.cli.options import fail, say
-from pytest_payment_sandbox.rehearsal.announced import Sources
 from pytest_payment_sandbox.rehearsal.budget import Budget, format_duration, parse_seconds
 from pytest_payment_sandbox.rehearsal.changes import parse_variation
 from pytest_payment_sandbox.rehearsal.driver import Progress, RehearsalDriver, RehearsalOutcome
-from pytest_payment_sandbox.rehearsal.outside import ExternalBooks
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.report import (
     Reports,
@@ -39,8 +37,6 @@ class SuiteOptions(NamedTuple):
     budget: str
     only: tuple[str, ...]
     test: str
-    books: str | None
-    pages: tuple[str, ...]
     report: Path | None
     as_json: bool
     form: str
@@ -53,10 +49,8 @@ class SuiteOptions(NamedTuple):
 
     def rerun_command(self, test: str, variation: str) -> str:
         """Return the command that reruns a variation of a test."""
-        named = {"--test": test, "--books": self.books}
-        words = [part for option, text in named.items() if text for part in (option, text)]
-        words += [part for page in self.pages for part in ("--pages", page)]
-        return f'payment-sandbox rehearse --only "{variation}" {shlex.join([*words, "--"])} {self.name}'
+        words = ["--test", test, "--"] if test else ["--"]
+        return f'payment-sandbox rehearse --only "{variation}" {shlex.join(words)} {self.name}'
 
 
 def rehearse_suite(options: SuiteOptions) -> NoReturn:
@@ -82,10 +76,11 @@ def rehearse_suite(options: SuiteOptions) -> NoReturn:
 def _rehearse(options: SuiteOptions) -> tuple[dict[str, RehearsalOutcome], bool]:
     """Return the outcome of each test, and whether Ctrl-C stopped the rehearsal."""
     budget = Budget(_parse_option("--budget", parse_seconds, options.budget))
-    sources = _check_options(options, budget)
+    if options.report is not None:
+        _parse_option("--report", check_report, str(options.report))
     only = [parse_variation(name) for name in options.only] or None
     progress = Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
-    player = SuitePlayer(options.command, sources, progress.write_line, is_selected=only is not None)
+    player = SuitePlayer(options.command, budget, progress.write_line, is_selected=only is not None)
     baselines = _select(player.run_unchanged(), options.test)
     plans = {
         name: Plan(baseline, budget.has_time, hints=Hints(crc32(name.encode())), only=only)
@@ -97,14 +92,6 @@ def _rehearse(options: SuiteOptions) -> tuple[dict[str, RehearsalOutcome], bool]
     )
     driver = RehearsalDriver(plans, player, budget, progress)
     return driver.rehearse(), driver.is_stopped
-
-
-def _check_options(options: SuiteOptions, budget: Budget) -> Sources:
-    """Check the options; return the sources of the books and pages."""
-    if options.report is not None:
-        _parse_option("--report", check_report, str(options.report))
-    books = _parse_option("--books", ExternalBooks, options.books) if options.books else None
-    return Sources(budget, books, options.pages)
 
 
 def _count_tests(names: Iterable[str]) -> str:

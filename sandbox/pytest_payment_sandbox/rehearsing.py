@@ -15,10 +15,9 @@ from zlib import crc32
 import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
-from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm, Trait
+from payment_sandbox.scenarios.variation import ACTION, WEBHOOK, SubmittedForm, Trait
 from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
@@ -49,10 +48,11 @@ from pytest_payment_sandbox.rehearsal.judging import (
     read_books,
 )
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
+from pytest_payment_sandbox.rehearsal.places import SourceLine
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, save, summary
-from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun, RunningTest
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
     Mailbox,
@@ -141,6 +141,7 @@ class ItemRun:
         self._item = item
         self.verdict: RunVerdict | None = None
         self.timeline = ""
+        self._line: SourceLine | None = None
         self._is_threaded = is_threaded
         self._is_thread_safe = is_thread_safe
         self._project: PaymentSandbox | None = None
@@ -148,10 +149,10 @@ class ItemRun:
         self._run: RehearsedRun | None = None
         self._traits = Trait.CUSTOMERS
         self._thread_id = get_ident()
-        self._books_history: list[list[BookEntry]] = []
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
         self._visits: list[ShownPage] = []
+        self._opened: dict[str, str] = {}  # the pages that the test has opened, with its cookies
         self._hang_location = ""  # where the code was when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # entered for judging
         self.budget = Budget(RUN_SECONDS_MAX)
@@ -182,18 +183,13 @@ class ItemRun:
         if own is None or self._run is not None:
             return
         self._project, self._lookup = project, lookup
-        self._run = RehearsedRun(
-            own, self.variation, is_threaded=self._is_threaded, visit=self._visit, restart=self._restart_shop
-        )
+        test = RunningTest(self._visit, self._restart_shop, self._observe)
+        self._run = RehearsedRun(own, self.variation, is_threaded=self._is_threaded, test=test)
         self._run.is_thread_safe = self._is_thread_safe
-        self._run.on_act = self._emails.mark_first_action
-        self._run.on_webhook = self._take_snapshot
         if self._baseline is not None:
-            self._run.calls.set_limit(self._baseline.most_calls)
-            self._run.pace.baseline_busy = self._baseline.busy
-        project._on_action = self._record_books
+            self._run.follow(self._baseline.most_calls, self._baseline.busy)
         own.rehearse(self._run)
-        set_submission_chooser(self._vary_submission)
+        set_submission_chooser(self._vary_submission, self._opened.__setitem__)
 
     def end(self, failure: BaseException | None) -> None:
         """Judge the run after the end of its test."""
@@ -203,13 +199,17 @@ class ItemRun:
             return
         self._traits |= Trait.RETURN if project.application is not None else Trait(0)
         self._traits |= Trait.RESTART if self._get_fixture(RESTART_FIXTURE) is not None else Trait(0)
-        self.verdict = self._judge_or_abandon(project, run, failure)
+        try:
+            self.verdict = self._judge_or_abandon(project, run, failure)
+        finally:
+            self._emails.close()
         if not self.verdict.problems:
             return
         if self._hang_location:  # the timeline of a hanging run may be very long
             self.timeline = self._hang_location
         else:
-            self.timeline = describe_timeline([run], self._describe_changed_line(run))
+            self._line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
+            self.timeline = describe_timeline([run])
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
@@ -236,10 +236,10 @@ class ItemRun:
             self.variation,
             reason,
             self._baseline,
-            self._books_history,
             self._verdicts,
-            lambda: self._read_view(project, run),
+            partial(self._read_view, project, run, twice=self._baseline is None),
             self._snapshots,
+            partial(self._read_view, project, run, twice=False) if project.application is not None else None,
         )
         verdict = judge(trial, partial(self._advance, project), self._get_fixture(BOOKS_FIXTURE))
         verdict.problems.extend(unrelated)
@@ -252,29 +252,26 @@ class ItemRun:
         verdict.problems.extend(leaks_in_storage(run.project, self._get_fixture(TRACES_FIXTURE)))
         return verdict
 
-    def _describe_changed_line(self, run: RehearsedRun) -> list[str]:
-        """Return the shop's line of the changed call, or of its first call after the change."""
-        line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
-        return (
-            [f'the shop called the service after the change in File "{line[0]}", line {line[1]}']
-            if line is not None
-            else []
-        )
-
     def _advance(self, project: PaymentSandbox, until: datetime) -> None:
         with suppress(Exception):  # errors from handlers are ignored, because the test has ended
             project.clock.advance(to=until, timeout_seconds=self.budget.wait_seconds)
 
-    def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
+    def _read_view(self, project: PaymentSandbox, run: RehearsedRun, *, twice: bool) -> CustomerView:
         """Read the shop's pages and emails as its customers do."""
         emails = self._emails.comparable_emails()
-        self._emails.close()
         if project.application is None:
             return CustomerView((), emails)
         browser = project.browser(project.application)
         paths = self._get_fixture(PAGES_FIXTURE) or ()
+        opened = self._opened if self._get_fixture(BOOKS_FIXTURE) is None else {}
         return CustomerView(
-            read_pages(run.project, partial(open_page, browser), paths, is_first=self._baseline is None),
+            read_pages(
+                run.project,
+                partial(open_page, browser, opened),
+                paths,
+                opened,
+                twice=twice,
+            ),
             emails,
         )
 
@@ -294,7 +291,7 @@ class ItemRun:
         run = self._run
         if run is None or self.verdict is None:
             return Run(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT)
-        return Run(self.verdict, run.steps, run.applied, self.timeline, traits=self._traits)
+        return Run(self.verdict, run.steps, run.applied, self.timeline, self._line, self._traits)
 
     def _vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
         return self._run.vary_submission(path, form) if self._run is not None else None
@@ -304,14 +301,10 @@ class ItemRun:
             browser = self._project.browser(self._project.application)
             self._visits += visit_shop(self._run.project, browser, order, tabs)
 
-    def _record_books(self) -> None:
-        """Record the shop's current books, but only on the test's thread, which may own the database."""
-        if get_ident() == self._thread_id:
-            with suppress(Exception):  # in the middle of a test, the books may be unreadable
-                self._books_history.append(read_books(self._get_fixture(BOOKS_FIXTURE))[0])
-
-    def _take_snapshot(self) -> None:
-        """Record the shop's books before a webhook, to find the causes of findings."""
+    def _observe(self, kind: str) -> None:
+        """Record the shop's books before a step, on the test's thread only, which may own the database."""
+        if kind == ACTION:
+            self._emails.mark_first_action()
         if self._run is not None and get_ident() == self._thread_id and self.verdict is None:
             with suppress(Exception):  # in the middle of a request, the books may be unreadable
                 entries = read_books(self._get_fixture(BOOKS_FIXTURE))[0]
@@ -530,7 +523,7 @@ class ItemPlayer:
         if any(report.failed for report in self._run_watched(run)):
             return False
         ends = [
-            ({problem.kind for problem in each.problems} - {LEAK_KIND}, each.state)
+            ({problem.kind for problem in each.problems} - {LEAK_KIND}, each.state[1:])
             for each in (run.result.verdict, self.baseline.verdict)
         ]
         return ends[0] == ends[1]

@@ -1,11 +1,10 @@
 """A server for the benchmarks: the sandbox, and views that answer with a constant of the same size."""
 
-import gc
 import sys
 
 from flask import Response
 
-from payment_sandbox.cli.server_process import SWITCH_INTERVAL_SECONDS
+from payment_sandbox.cli.server_process import bound_pauses
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face
@@ -31,10 +30,9 @@ def post_constant(call: Call) -> Response:
 
 def main() -> None:
     """Serve until standard input ends."""
-    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)  # as `serve` does
-    server = make_server(clock="frozen", seed=1, freeze_memory=True)
+    server = make_server(clock="frozen", seed=1)
     server.app.html.add(Face(constant, (), answer_for))
-    gc.freeze()
+    bound_pauses()  # as `serve` does
     server.start()
     print(server.url, flush=True)
     sys.stdin.read()

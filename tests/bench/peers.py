@@ -26,8 +26,8 @@ CREATE_CUSTOMER = http_request("POST", "/v1/customers", b"email=jan@example.com&
 
 
 @contextmanager
-def run_server(*command: str) -> Iterator[int]:
-    """Run a server in a separate process; ``PORT`` in the command stands for its port."""
+def run_server(*command: str) -> Iterator[tuple[int, int]]:
+    """Run a server in a separate process; yield its port, ``PORT`` in the command, and its process ID."""
     port = free_port()
     with subprocess.Popen(
         [part.replace("PORT", str(port)) for part in command],
@@ -36,16 +36,16 @@ def run_server(*command: str) -> Iterator[int]:
     ) as process:
         try:
             connect(port, process).close()
-            yield port
+            yield port, process.pid
         finally:
             process.terminate()
 
 
 @contextmanager
-def run_sandbox() -> Iterator[int]:
-    """Run the sandbox with ``serve``."""
-    with run_server(sys.executable, "-m", "payment_sandbox", "serve", "--port", "PORT") as port:
-        yield port
+def run_sandbox() -> Iterator[tuple[int, int]]:
+    """Run the sandbox with ``serve``; yield its port and its process ID."""
+    with run_server(sys.executable, "-m", "payment_sandbox", "serve", "--port", "PORT") as running:
+        yield running
 
 
 def create_object(port: int, request: bytes) -> str:
@@ -59,7 +59,8 @@ def create_object(port: int, request: bytes) -> str:
 
 def localstripe(command: str) -> None:
     """Report reads, and creations from empty."""
-    with run_sandbox() as our_port, run_server(command, "--port", "PORT", "--from-scratch") as their_port:
+    their_command = (command, "--port", "PORT", "--from-scratch")
+    with run_sandbox() as (our_port, _), run_server(*their_command) as (their_port, _):
         read = http_request("GET", f"/v1/orders/{create_object(our_port, CREATE)}/", b"", BASIC)
         read_customer = http_request(
             "GET", f"/v1/customers/{create_object(their_port, CREATE_CUSTOMER)}", b"", BEARER
@@ -71,7 +72,7 @@ def localstripe(command: str) -> None:
     report("reads per second / localstripe's", reads, ">= 1.5")
     creations = []
     for _ in range(ROUNDS):
-        with run_sandbox() as our_port, run_server(command, "--port", "PORT", "--from-scratch") as their_port:
+        with run_sandbox() as (our_port, _), run_server(*their_command) as (their_port, _):
             rate = per_second(our_port, CREATE, CREATIONS)
             creations.append(rate / per_second(their_port, CREATE_CUSTOMER, CREATIONS))
     report("creations per second / localstripe's, from empty", creations, ">= 12")

@@ -108,10 +108,12 @@ def test_rows_stay_in_place_while_somebody_reads_them(sandbox: Sandbox, page: Pa
     expect(page.locator("#live")).to_have_text("live")
     rows = page.get_by_test_id("orders").locator("tbody tr")
     rows.first.hover()
+    place = rows.first.bounding_box()
     for number in range(2, 8):
         sandbox.place(card(), merchant_order_id=f"S-{number}")
     expect(by_id(page, "newer-orders")).to_have_text("↑ 6 new orders")
     expect(rows).to_have_count(1)
+    assert rows.first.bounding_box() == place
     sandbox.pay(first)
     expect(rows.first).to_contain_text("completed")
     by_id(page, "newer-orders").click()

@@ -36,7 +36,8 @@ def longest(watched: Sandbox, shop: Shop) -> tuple[Sandbox, dict[str, Any]]:
         watched.place(details(recurring_type="first"), amount=999_999, **values), "customer pay"
     )
     watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 999_999_999, "description": WORD})
-    watched.post("/v1/bankqr/", {"amount": 99_999_999, "description": WORD})
+    code = watched.post("/v1/bankqr/", {"amount": 99_999_999, "description": WORD}).json()
+    order["code"] = code["qr_url"].removesuffix(".png") + "/"
     watched.get(f"/v1/orders/{WORD}/?{WORD}")
     watched.settle()
     return watched, order
@@ -62,6 +63,14 @@ def test_no_page_scrolls_sideways(
     views += [f"orders/{order['id']}/beside/{other}/", f"requests/{webhook}/"]
     for view in [*views, *(f"requests/{entry}/" for entry in entries), "orders/"]:
         assert width_of(page, view_url(sandbox, view)) <= width, view
+    for view in (f"orders/{order['id']}/", f"requests/{webhook}/", f"requests/{entries[0]}/"):
+        page.goto(view_url(sandbox, view))
+        assert page.locator("h1").first.evaluate("each => each.offsetHeight") < 80, view
+    page.goto(view_url(sandbox, "orders/"))
+    methods = page.locator(".customer small").evaluate_all(
+        "all => all.map(each => each.scrollWidth <= each.clientWidth)"
+    )
+    assert all(methods), "no method is cut"
     cell = by_id(page, "orders").get_by_text(euros(AMOUNT_CENTS_MAX))
     assert cell.evaluate("each => each.scrollWidth <= each.clientWidth")
     row_height_max = 190 if width == 390 else 70
@@ -74,5 +83,6 @@ def test_no_page_scrolls_sideways(
         address(sandbox.place(**values)),
         address(sandbox.place(card(), **values)),
         f"{sandbox.url}/pay/{sandbox.project['project_id']}/{order['id']}/result/",
+        order["code"],
     ):
         assert width_of(page, url) <= width, url

@@ -11,7 +11,8 @@ from tests.support.driver import Sandbox, card
 
 @pytest.fixture
 def review_command(sandbox: Sandbox) -> list[str]:
-    """The command that reviews a project with a mistake and a hint."""
+    """The command that reviews a project with a mistake and a hint; the project is named after a test."""
+    sandbox.patch("/control/project/", {"name": "a basket is paid once"})
     for _ in range(2):
         sandbox.create(card(), merchant_order_id="shop-1", custommer=1)
     return ["review", "--url", sandbox.url, "--key", sandbox.key]
@@ -29,6 +30,9 @@ def test_annotations(review_command: list[str]) -> None:
         for line in lines
     )
     assert all(line.startswith(("::error title=", "::notice title=")) for line in lines)
+    assert all("%0ATest: a basket is paid once" in line for line in lines)
+    mistakes = [line for line in lines if "title=ORD-07" in line]
+    assert all("%0AOrder " in line and "%0ARisk: " in line for line in mistakes)
 
 
 def test_sarif(review_command: list[str]) -> None:
@@ -42,6 +46,9 @@ def test_sarif(review_command: list[str]) -> None:
     assert "ORD-07" in ids
     assert all(each["message"]["text"] for each in review_run["results"])
     assert {each["level"] for each in review_run["results"]} <= {"error", "note"}
+    (mistake,) = (each for each in review_run["results"] if each["ruleId"] == "ORD-07")
+    for part in ("\nOrder ", "\nTest: a basket is paid once.", "\nRisk: "):
+        assert part in mistake["message"]["text"]
     assert run(*review_command, "--format", "sarif").stdout == result.stdout
 
 
@@ -50,7 +57,11 @@ def test_json_and_text(review_command: list[str]) -> None:
     assert json.loads(run(*review_command, "--format", "json").stdout) == json.loads(
         run(*review_command, "--json").stdout
     )
-    assert run(*review_command, "--format", "text").stdout == run(*review_command).stdout
+    text = run(*review_command).stdout
+    assert run(*review_command, "--format", "text").stdout == text
+    section = "docs mistakes#after-a-lost-response"
+    url = review_command[2]
+    assert f"See payment-sandbox {section} or {url}/docs/mistakes/#after-a-lost-response\n" in text
 
 
 def test_no_line_can_be_forged() -> None:

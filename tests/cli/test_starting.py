@@ -1,8 +1,10 @@
 """Starting ``serve``: webhook address, projects from files, https, and refused options."""
 
+import gc
 import json
 import re
 import socket
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.cli.server_process import bound_pauses
 from tests.cli.test_serve import url_in
 from tests.serving.test_tls import certificate_files
 from tests.support.commands import Serve, run
@@ -202,3 +205,21 @@ def test_a_quota_is_an_option(serve: Serve, option: str, path: str, body: object
     answers = [requests.post(f"{url}{path}", json=body, auth=KEY) for _ in range(2)]
     assert answers[1].status_code == status, answers[1].text
     assert re.search(rf"{option}\b(?!-)", answers[1].json()["error"]["value"])
+
+
+def test_a_collection_scans_only_what_is_new() -> None:
+    """What has survived a full collection of garbage is skipped by the next one."""
+    before, interval = gc.get_threshold(), sys.getswitchinterval()
+    gc.unfreeze()
+    try:
+        bound_pauses()
+        kept = [[number] for number in range(1000)]
+        frozen = gc.get_freeze_count()
+        gc.collect()
+        assert gc.get_freeze_count() >= frozen + len(kept)
+        assert not any(value is kept[0] for value in gc.get_objects())
+    finally:
+        gc.callbacks.pop()
+        gc.set_threshold(*before)
+        sys.setswitchinterval(interval)
+        gc.unfreeze()

@@ -1,5 +1,6 @@
 """The generated parts of the documentation: blocks of pages, pictures of flows, and examples of calls."""
 
+import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
@@ -41,6 +42,7 @@ from tests.documentation.examples import recorded_examples
 from tests.documentation.flows import FLOWS, draw_flow
 from tests.documentation.frameworks import frameworks_table
 from tests.documentation.tables import table
+from tests.support.documentation import ROOT
 
 WEB: Final = Path(payment_sandbox.web.__file__).parent
 PAGES: Final = WEB.parent / "ui" / "docs" / "pages"
@@ -136,6 +138,12 @@ def assumptions_table() -> str:
     return table(("No.", "Source", "Assumption", "Why"), rows)
 
 
+def meetings_table() -> str:
+    """Return the results of the last ``make compat``."""
+    text = (ROOT / "tests" / "compat" / "results.tsv").read_text(encoding="utf-8")
+    return table(("Kind", "Tool", "Version", "Result"), csv.reader(text.splitlines(), delimiter="\t"))
+
+
 SHELL_SETUP: Final = """
 ```sh
 API=http://127.0.0.1:8080
@@ -153,6 +161,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "profiles": references.profiles_table,
     "http-clients": references.http_clients_table,
     "frameworks": frameworks_table,
+    "meetings": meetings_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,
     "offers": references.offers_table,

@@ -49,7 +49,8 @@ def _field_rows(
 
 def _nested_schema(item: Mapping[str, Any]) -> str | None:
     """Return the name of the schema that a field or its items refer to; None if there is no reference."""
-    for part in (item, item.get("items", {}), *item.get("anyOf", ()), *item.get("allOf", ())):
+    items = item.get("items", {})
+    for part in (item, items, *items.get("anyOf", ()), *item.get("anyOf", ()), *item.get("allOf", ())):
         if "$ref" in part:
             name: str = part["$ref"].rpartition("/")[2]
             return name
@@ -62,7 +63,7 @@ def describe_values(item: Mapping[str, Any]) -> str:
         return code(map(_format_value, item.get("enum", [item.get("const")])))
     alternatives = item.get("anyOf") or item.get("allOf")
     if alternatives:
-        return " or ".join(dict.fromkeys(describe_values(alternative) for alternative in alternatives))
+        return " or ".join(filter(None, dict.fromkeys(map(describe_values, alternatives))))  # not null
     type_name = item.get("type", "object")
     return " or ".join(
         _describe_type(one, item)

@@ -61,6 +61,11 @@ SLOW_IN_PHP: Final = """$sandbox->deliverTo(function () {
             fwrite(STDERR, 'run ' . ++$runs . PHP_EOL);
             sleep($runs === 1 ? 8 : 0);
         });"""
+TEST_NAMES: Final = {
+    "node": "%0ATest: a paid order is shipped",
+    "php": "%0ATest: ShopTest::testAPaidOrderIsShipped",
+}
+"""The packages name the project of a test after it."""
 NEVER_IN_NODE: Final = ("(request, response) => {}", "{ fetch: () => new Promise(() => {}) }")
 VARIABLE: Final = "PAYMENT_SANDBOX_REVIEW"
 SENTENCE: Final = "did not read the order"
@@ -146,6 +151,7 @@ def test_a_service_container_keeps_mistakes_for_a_review_of_all_projects(
     assert reviewed.returncode == 1
     mistake_count = reviewed.stdout.count("::error title=HOOK-08::")
     assert mistake_count > (1 if language in DELIVER else 0), reviewed.stdout
+    assert (TEST_NAMES[language] in reviewed.stdout) if language in DELIVER else True
 
 
 @pytest.mark.prove

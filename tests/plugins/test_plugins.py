@@ -103,7 +103,7 @@ def test_a_screening_explains_itself_in_the_language_of_the_customer(sandbox: Sa
     assert "nicht verfügbar" in ended("declined")["transactions"][0]["customer_message"]
     failed = ended("error")
     assert failed["reason"] == failed["transactions"][0]["customer_message"]
-    assert failed["reason"].startswith("Wir konnten deine Angaben nicht prüfen")
+    assert failed["reason"].startswith("Wir konnten Ihre Angaben nicht prüfen")
     sandbox.scenario({"then": {"screening": "error", "reason": "Call us"}})
     own = sandbox.place(by("pay-later-a"), **fields)
     assert (own["reason"], own["transactions"][0]["customer_message"]) == ("Call us", "Call us")

@@ -1,6 +1,5 @@
 """A reset discards the whole epoch; edits and advances of the old epoch have no effect."""
 
-import gc
 from datetime import UTC, datetime, timedelta
 from threading import Thread
 
@@ -15,8 +14,6 @@ from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.locks import EVENTS, STATE, LockOrderBroken, RankedLock
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.scenarios.loader import load_scenario
-from payment_sandbox.serving.courier import Courier
-from payment_sandbox.serving.services import ORDERS_PER_FREEZE, ServerServices
 from tests.support.projects import made_project
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -97,14 +94,3 @@ def test_locks_refuse_to_be_taken_out_of_order() -> None:
     with state, pytest.raises(LockOrderBroken):
         RankedLock(STATE).acquire()
     assert not state.locked()
-
-
-def test_a_reset_unfreezes_its_orders() -> None:
-    """Settled orders are frozen for the garbage collector, and a reset unfreezes them."""
-    services = ServerServices(Courier(lambda request, copies: []), freeze_memory=True)
-    project = made_project(NOON, services)
-    for _ in range(ORDERS_PER_FREEZE):
-        create_order(project, ORDER)
-    assert gc.get_freeze_count() > 0
-    project.reset(default_scenario())
-    assert gc.get_freeze_count() == 0

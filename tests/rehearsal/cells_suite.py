@@ -166,14 +166,16 @@ class Shop:
         """Record the status of an order."""
         if sale.abandoned and (self.makes("ignores a sale once it is lost") or self.makes(EXPIRED_ATTEMPT)):
             return
+        if sale.abandoned and self.makes(STALE_RESPONSE):
+            return
         is_progress = status == "processing" and self.makes("treats a payment in progress as paid")
         if status in PAID or is_progress:
             sale.paid_with, sale.abandoned = sale.paid_with or order_id, False
             self.refund_other_attempts(sale)
             if self.ships_at_once and not sale.shipped:
                 self.ship(sale, sale.count)
-        elif self.makes(STALE_RESPONSE):
-            sale.paid_with = ""
+        elif status == "new" and self.makes(STALE_RESPONSE):
+            sale.abandoned = True
         elif status == "cancelled" and self.makes(CANCELLED_ATTEMPT):
             sale.paid_with, sale.abandoned = "", True
         elif status == "expired" and self.makes(EXPIRED_ATTEMPT):
@@ -470,7 +472,7 @@ CASES = (
     ),
     Case("stores the key", "wallet", "unchanged", "the shop's stored data contains a key"),
     Case("writes the key to its log", "wallet", "unchanged", "the shop's log or output contains a key"),
-    Case(STALE_RESPONSE, "wallet with a return", "read:3:overtaken", "marked it as paid and later as unpaid"),
+    Case(STALE_RESPONSE, "wallet with a return", "read:1:overtaken", "does not mark it as paid"),
     Case("trusts the return to the cancel page", "cancelled", "action:1:pays-instead"),
     Case("forgets the previous attempt", "two attempts", "action:1:pays-earlier"),
     Case("keeps a double payment", "two attempts", "action:1:earlier-first"),

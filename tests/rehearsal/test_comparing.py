@@ -10,6 +10,7 @@ from pytest_payment_sandbox.rehearsal.run_comparison import (
     RecurringCharges,
     count_recurring_charges,
     find_extra_charges,
+    find_extra_money,
     find_extra_refunds,
     find_repeated_moves,
 )
@@ -47,17 +48,27 @@ def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) ->
         (["create:2:answer-lost"], True),
         (["webhook:1:late", "read:1:unavailable"], True),
         (["webhook:1:late", "time:1:day-more"], False),
+        (["attempt:2:charge-later"], True),
+        (["action:1:restarted"], True),
+        (["action:1:pays-both"], False),
         (["press:1:twice"], False),
         (["change:1:captured"], False),
     ],
 )
-def test_lost_calls_and_webhooks_do_not_justify_extra_charges(changes: list[str], is_problem: bool) -> None:
+def test_lost_calls_and_slow_charges_do_not_justify_extra_charges(
+    changes: list[str], is_problem: bool
+) -> None:
     """Extra charges are a problem unless a change adds time or a purchase."""
     steps = list(map(parse_changed_step, changes))
     problems = [
         problem.sentence for problem in find_extra_charges(RecurringCharges(3, 3), TWO_CHARGES, steps)
     ]
     assert problems == (["the shop made 3 charges to stored cards instead of 2"] if is_problem else [])
+    extra = list(find_extra_money(Moved(3000, 500), Moved(2000, 500), steps))
+    assert [each.sentence for each in extra] == (
+        ["€30.00 was charged instead of €20.00"] if is_problem else []
+    )
+    assert not list(find_extra_money(Moved(3000, 1500), Moved(2000, 500), steps)), "it was refunded"
     for charges in (
         TWO_CHARGES,
         RecurringCharges(2, 3),

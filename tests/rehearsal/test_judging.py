@@ -8,7 +8,14 @@ import pytest
 from payment_sandbox import BookEntry
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge
+from pytest_payment_sandbox.rehearsal.judging import (
+    RunVerdict,
+    Trial,
+    Verdicts,
+    in_order,
+    judge,
+    rename_numbers,
+)
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW
 from tests.support.in_process import place, project_of, shop_that
@@ -31,8 +38,13 @@ class Judging:
         changed = [parse_changed_step(each) for each in changes]
         run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, changed, None, None, [], self.verdicts, lambda: EMPTY_VIEW)
+        trial = Trial(run, changed, None, None, self.verdicts, lambda: EMPTY_VIEW)
         return judge(trial, self.advanced.append, lambda: self.entries)
+
+    def keys(self) -> list[str]:
+        """Return the keys of the states of a run at its end, and a day later."""
+        self.verdict()
+        return [*self.verdicts]
 
     def set_books(self, **fields: Any) -> None:
         """Set the shop's entry for the order."""
@@ -96,7 +108,7 @@ def test_a_failed_test_may_have_closed_the_shop(
     judging = Judging(payment_sandbox)
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], failure, None, [], {}, lambda: EMPTY_VIEW)
+    trial = Trial(run, [], failure, None, {}, lambda: EMPTY_VIEW)
     verdict = judge(trial, lambda end: payment_sandbox.act(place(payment_sandbox)), None)
     assert ("review HOOK-09" in {problem.kind for problem in verdict.problems}) is is_problem
 
@@ -120,7 +132,7 @@ def test_a_shop_that_has_ended_is_judged_by_its_books_at_the_end(
 
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], None, None, [], {}, lambda: EMPTY_VIEW)
+    trial = Trial(run, [], None, None, {}, lambda: EMPTY_VIEW)
     entries = [*judging.entries, BookEntry("S-2", [settled], paid=1295)]
     verdict = judge(trial, pay_late, lambda: entries)
     assert run.has_shop_ended
@@ -133,6 +145,34 @@ def test_other_books_are_another_state(judging: Judging) -> None:
     judging.verdict()
     judging.set_books(cancelled=True)
     assert not judging.verdict().is_duplicate
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_same"),
+    [
+        ([BookEntry("S-18", ["b"], 5), BookEntry("S-17", ["a"], 9)], True),
+        ([BookEntry("S-1", ["a"], 9), BookEntry("S-1", ["b"], 5)], False),
+        ([BookEntry("S-1", ["a"], 9), BookEntry("S-2", ["b"], 6)], False),
+    ],
+)
+def test_numbers_of_purchases_are_renamed_by_their_first_appearance(
+    entries: list[BookEntry], is_same: bool
+) -> None:
+    """A database that counts across runs makes no other state; other amounts do."""
+    usual = [BookEntry("S-1", ["a"], 9), BookEntry("S-2", ["b"], 5)]
+    states = [rename_numbers(in_order(each, ["a", "b"])) for each in (usual, entries)]
+    assert (states[0] == states[1]) is is_same
+
+
+def test_a_run_with_another_problem_than_its_twin_is_continued(judging: Judging) -> None:
+    """A run is continued if the rest of it may heal a problem that its twin has not."""
+    judging.set_books()
+    judging.verdict()
+    judging.set_books(paid=1295)
+    judging.verdicts.update(dict.fromkeys(judging.keys(), RunVerdict([], (), ())))
+    verdict = judging.verdict()
+    assert not verdict.is_duplicate
+    assert [problem.kind for problem in verdict.problems] == ["paid-for-nothing"]
 
 
 def test_another_payment_or_time_is_another_state(judging: Judging, payment_sandbox: PaymentSandbox) -> None:

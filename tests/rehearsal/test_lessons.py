@@ -7,7 +7,7 @@ import pytest
 import requests
 
 import payment_sandbox
-from payment_sandbox.operations.review.lessons import LESSONS, MISTAKES_PAGE
+from payment_sandbox.judge.lessons import LESSONS, MISTAKES_PAGE
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal import judging as judging_module
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND
@@ -53,4 +53,4 @@ def test_a_finding_tells_its_lesson(payment_sandbox: PaymentSandbox) -> None:
     shop_creates()
     (finding,) = payment_sandbox.review()
     assert finding.page == "/docs/mistakes/#say-it-as-the-service-does"
-    assert "Risk: a value that the shop relies on never arrives. See /docs/mistakes/" in str(finding)
+    assert "never arrives. See payment-sandbox docs mistakes#say-it-as-the-service-does" in str(finding)

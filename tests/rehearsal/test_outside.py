@@ -1,20 +1,12 @@
-"""Data from outside a rehearsal: helpers of a suite, and external books."""
-
-import sys
-from datetime import UTC, datetime
+"""Messages of the helpers of a suite, progress, and stack traces of any language."""
 
 import pytest
 import requests
 
-from payment_sandbox.operations.create_order import create_order
 from pytest_payment_sandbox.rehearsal.budget import Budget, format_duration
 from pytest_payment_sandbox.rehearsal.driver import Progress
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest, HelperEndpoint, NoHelperAnswer
-from pytest_payment_sandbox.rehearsal.outside import BooksUnreadable, ExternalBooks
 from pytest_payment_sandbox.rehearsal.report import shop_line
-from tests.support.projects import made_project
-
-PYTHON = sys.executable
 
 
 class RecordingTests:
@@ -78,38 +70,6 @@ def test_an_invalid_helper_message_is_refused(text: str, words: str) -> None:
         response = requests.post(endpoint.url, data=text)
     assert response.status_code == 400
     assert words in response.json()["error"]["value"]
-
-
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-
-
-def test_external_books_are_filtered_by_project() -> None:
-    """External books of a running shop are filtered by the project's orders."""
-    project = made_project(NOON)
-    order = create_order(project, {"currency": "EUR", "amount": 1295, "client": {}})
-    own_entry = f'{{"purchase": "S-2", "orders": ["{order.id}"], "paid": 5}}'
-    text = f'[{{"purchase": "S-1", "orders": ["other"], "paid": 5}}, {own_entry}]'
-    books = ExternalBooks(f"{PYTHON} -c 'import os; print(os.environ[\"BOOKS\"])'")
-    (entry,) = books.read_entries(project, {"BOOKS": text})
-    assert (entry.purchase, entry.paid) == ("S-2", 5)
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("no-such-program", "cannot run 'no-such-program': No such file"),
-        (f"{PYTHON} -c 'raise SystemExit(3)'", "exit code 3"),
-        (f"{PYTHON} -c 'print(7)'", "expected a JSON list of entries"),
-        (f"{PYTHON} -c 'print([1])'", "payment_books must return entries with purchase, orders"),
-        ("http://127.0.0.1:1/books", "no response"),
-    ],
-)
-def test_unreadable_books_are_explained(source: str, words: str) -> None:
-    """The error names the source of the books and the reason."""
-    with pytest.raises(BooksUnreadable) as error:
-        ExternalBooks(source).read_entries(made_project(NOON), {})
-    assert str(error.value).startswith(f"--books {source}: ")
-    assert words in str(error.value)
 
 
 def test_progress_names_variations_and_remaining_time() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line, innermost_decision
 from tests.rehearsal.test_rehearsing import rehearse_suite
 
 API = """
@@ -74,15 +74,15 @@ def without_coroutines(text: str) -> str:
 
 
 READ, CREATE = "GET /v1/orders/…/", "POST /v1/orders/"
-HELPER_LINE, BUY_LINE, READ_LINE = ("/api.py", "8"), ("/sales.py", "7"), ("/sales.py", "13")
+HELPER_LINE, BUY_LINE, READ_LINE = ("/api.mjs", "8"), ("/sales.mjs", "7"), ("/sales.mjs", "13")
 CREATE_CALL, READ_CALL = (
     LocatedCall(CREATE, [HELPER_LINE, BUY_LINE]),
     LocatedCall(READ, [HELPER_LINE, READ_LINE]),
 )
 
 CREATE_IN_CLIENT, READ_IN_CLIENT = (
-    LocatedCall(CREATE, [("/api.py", "20"), BUY_LINE]),
-    LocatedCall(READ, [("/api.py", "24"), READ_LINE]),
+    LocatedCall(CREATE, [("/api.mjs", "20"), BUY_LINE]),
+    LocatedCall(READ, [("/api.mjs", "24"), READ_LINE]),
 )
 
 
@@ -106,6 +106,37 @@ def test_a_line_decides_if_only_one_kind_of_call_passes_it(
 def test_a_call_from_another_process_has_no_line() -> None:
     """The line of a call from another process is unknown."""
     assert deciding_line(LocatedCall(CREATE, []), [CREATE_CALL]) is None
+
+
+PASSING_ON = {
+    "a request": "    return session.post(url, json=body)",
+    "a part of the response": "    answer = session.post(url)\n    answer.raise_for_status()\n    return answer.json()['id']",
+    "a retry": "    for pause in (1, 2):\n        try:\n            return session.post(url)\n"
+    "        except OSError:\n            time.sleep(pause)\n    raise OSError",
+}
+DECIDING = {
+    "a comparison": "    order = session.get(url)\n    return order['status'] == 'completed'",
+    "a change": "    order = session.get(url)\n    sale.paid = 5\n    return order",
+    "an effect": "    order = session.get(url)\n    sales.add(order)\n    return order",
+    "no result": "    session.get(url)",
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "decides"),
+    [
+        *(pytest.param(body, False, id=name) for name, body in PASSING_ON.items()),
+        *(pytest.param(body, True, id=name) for name, body in DECIDING.items()),
+    ],
+)
+def test_a_function_that_only_passes_a_call_on_does_not_decide(
+    tmp_path: Path, body: str, decides: bool
+) -> None:
+    """A function that returns the result of its call, and does nothing else, is no place of a finding."""
+    file = tmp_path / "sales.py"
+    file.write_text(f"def inner():\n{body}\n\n\ndef outer():\n    paid = inner() or cancel()\n")
+    inner, outer = (str(file), "2"), (str(file), str(file.read_text().count("\n")))
+    assert innermost_decision([inner, outer]) == (inner if decides else outer)
 
 
 @pytest.mark.parametrize("change", [str, without_coroutines], ids=["coroutines", "functions"])

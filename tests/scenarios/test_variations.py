@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from payment_sandbox import PaymentSandbox, PaymentSandboxServer
+from payment_sandbox.judge.coverage import coverage
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.what_if import replay_with
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios import variation_catalogue
@@ -19,7 +19,6 @@ from payment_sandbox.scenarios.variation import (
     ATTEMPT,
     PRESS,
     WEBHOOK,
-    Document,
     OfferedIn,
     ReplacementScene,
     Step,
@@ -40,7 +39,7 @@ EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SCENARIO
 RISK = "the shop ships three times"
 
 
-def delivered_thrice(delivery: Delivery, settings: Document) -> bool:
+def delivered_thrice(delivery: Delivery, webhooks_first: bool) -> bool:
     """Return whether a webhook was delivered three times."""
     return len(delivery.delivery_attempts) == 3
 

@@ -1,12 +1,14 @@
 """Work of the event loop and of threads, and responses for applications that fail."""
 
+import asyncio
 import gc
 import os
 import select
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
+from functools import partial
 from http.client import HTTPResponse
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,11 +19,13 @@ from flask import Response
 from werkzeug import Request
 
 from payment_sandbox.serving.binding import bind
-from payment_sandbox.serving.gateway import TOO_MANY_WAIT, Limits
+from payment_sandbox.serving.connection import LEAVING_MAX, ConnectionPlaces
+from payment_sandbox.serving.gateway import TOO_MANY_WAIT, Gateway, Limits
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.routes import Facts, ResolvedRoute
+from payment_sandbox.web.statistics import Statistics
 
 WAITING = 2
 
@@ -121,6 +125,65 @@ def test_a_crowd_that_connects_does_not_delay_the_clients_before_it(app: App) ->
         answer.begin()
         assert int(answer.read()) < before + len(crowd)
     gc.collect()  # a socket that the server left open is an error
+
+
+def iterations_of(*works: Callable[[], Coroutine[Any, Any, None]]) -> list[int]:
+    """Start works in one iteration of an event loop; return the iterations in which they end, in that order."""
+    ended: list[int] = []
+
+    async def main() -> None:
+        number = 0
+
+        def count() -> None:
+            nonlocal number
+            number += 1
+            asyncio.get_running_loop().call_soon(count)
+
+        async def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+            await work()
+            ended.append(number)
+
+        count()
+        await asyncio.gather(*map(run, works))
+
+    asyncio.run(main())
+    return ended
+
+
+def test_one_paused_call_of_a_project_goes_on_in_each_iteration_of_the_loop() -> None:
+    """The calls that a fault has delayed do not all go on at once; those of another project are not behind."""
+
+    def pausing(group: str) -> Callable[[], Coroutine[Any, Any, None]]:
+        return lambda: gateway().pause(group, 0.0)
+
+    def gateway() -> Gateway:
+        loop = asyncio.get_running_loop()
+        if not gateways:
+            gateways.append(Gateway(cast(Any, None), loop, Limits(), Statistics(), None))
+        return gateways[0]
+
+    gateways: list[Gateway] = []
+    crowd = iterations_of(*[pausing("crowd")] * 5)
+    assert len(set(crowd)) == 5
+    gateways.clear()
+    assert len(set(iterations_of(pausing("one"), pausing("other")))) == 1
+
+
+def test_a_crowd_that_leaves_does_not_delay_others() -> None:
+    """The calls of many clients that disconnect at once end in several iterations of the loop."""
+    ended: list[object] = []
+
+    async def leave() -> None:
+        places = ConnectionPlaces(1)
+        for number in range(4 * LEAVING_MAX):
+            places.leave(partial(ended.append, number))
+        await asyncio.sleep(0)
+        assert len(ended) == LEAVING_MAX
+        while len(ended) < 4 * LEAVING_MAX:
+            await asyncio.sleep(0)
+
+    asyncio.run(leave())
+    assert ended == list(range(4 * LEAVING_MAX))
 
 
 def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:

@@ -69,6 +69,8 @@ def violations(page: Page, *, only_colours: bool = False) -> list[str]:
     """Return the violations that axe-core reports; ``only_colours`` restricts it to colour contrast."""
     page.evaluate(AXE)
     rules = ["color-contrast"] if only_colours else EVERYTHING
-    options = {"runOnly": rules, "resultTypes": ["violations"]}  # other results are not needed in full
+    # other results are not needed in full; the experimental rule is that spoken commands find a button
+    experimental = {"label-content-name-mismatch": {"enabled": not only_colours}}
+    options = {"runOnly": rules, "rules": experimental, "resultTypes": ["violations"]}
     report = page.evaluate("options => axe.run(options)", options)
     return [f"{item['id']}: {item['nodes'][0]['html'][:120]}" for item in report["violations"]]

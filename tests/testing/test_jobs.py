@@ -79,7 +79,8 @@ def test_a_failing_job_is_reported_and_runs_again(payment_sandbox: PaymentSandbo
     with pytest.warns(PaymentJobWarning, match="the shop's job tidy failed: KeyError: 'stock'"):
         advance = payment_sandbox.clock.advance("PT2M")
     assert len(runs) == 2
-    assert [event["failed"] for event in advance.events] == ["KeyError: 'stock'"] * 2
+    place = f"(test_jobs.py, line {tidy.__code__.co_firstlineno + 2})"
+    assert [event["failed"] for event in advance.events] == [f"KeyError: 'stock' {place}"] * 2
     assert "KeyError: 'stock'" in payment_sandbox.timeline()
 
 

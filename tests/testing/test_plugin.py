@@ -62,7 +62,7 @@ def test_alone_in_the_crowd(payment_sandbox, number):
 @pytest.mark.prove
 def test_many_workers_share_a_server_and_never_meet(tmp_path: Path) -> None:
     """Each test has its own project, clock and orders, and cannot read those of other tests."""
-    with make_server(freeze_memory=True) as shared:
+    with make_server() as shared:
         passed(suite(tmp_path, CROWD, "-n", "16", SANDBOX_URL=shared.url), 160)
         assert len(shared.registry.all()) == 1, "the projects of all tests are deleted"
 

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.version import __version__
+
+if TYPE_CHECKING:
+    from payment_sandbox import judge
 
 TEXT: Final = "text"
 JSON: Final = "json"
@@ -35,9 +38,18 @@ class Annotation(NamedTuple):
     advice: str = ""
     is_hint: bool = False
 
+    @classmethod
+    def of(cls, finding: "judge.Finding", test: str = "") -> "Annotation":
+        """Return a finding of the review with its order, its test (the name of its project) and its risk."""
+        order = f"Order {finding.order_id}." if finding.order_id is not None else ""
+        risk = f"Risk: {finding.risk}." if finding.risk else ""
+        named = f"Test: {test}." if test else ""
+        advice = "\n".join(filter(None, (finding.advice, order, named, risk)))
+        return cls(finding.rule, finding.problem, advice, not finding.is_open)
+
     @property
     def text(self) -> str:
-        """The problem and the advice, on two lines."""
+        """The problem and the advice, on lines of their own."""
         return "\n".join(filter(None, (self.problem, self.advice)))
 
 

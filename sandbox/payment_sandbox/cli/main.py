@@ -23,20 +23,20 @@ from payment_sandbox.extensions import (
 )
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
 from payment_sandbox.loading import lazy
-from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.orders.refusals import Invalid, Unknown
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
     from payment_sandbox.cli import remote
     from payment_sandbox.operations import choose_scenario, review_scenario
     from payment_sandbox.serving import server
-    from payment_sandbox.ui.docs import library
+    from payment_sandbox.ui.docs import sections
 else:
     remote = lazy("payment_sandbox.cli.remote")
     choose_scenario = lazy("payment_sandbox.operations.choose_scenario")
     review_scenario = lazy("payment_sandbox.operations.review_scenario")
     server = lazy("payment_sandbox.serving.server")
-    library = lazy("payment_sandbox.ui.docs.library")
+    sections = lazy("payment_sandbox.ui.docs.sections")
 
 PROGRAM: Final = "payment-sandbox"
 INTERRUPTED: Final = 130  # the exit code of shells after SIGINT
@@ -119,7 +119,17 @@ def schema() -> None:
 @commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
 def skill() -> None:
     """Print a skill for coding agents: integrate in five steps, and check each."""
-    say(*library.skill().rstrip().split("\n"))
+    say(*sections.skill().rstrip().split("\n"))
+
+
+@commands.command(epilog="Example: payment-sandbox docs mistakes#read-the-order")
+@click.argument("section", default="agents")
+def docs(section: str) -> None:
+    """Print a page of the documentation, a section of it, or a rule such as HOOK-10."""
+    try:
+        say(*sections.section(section).split("\n"))
+    except Unknown as unknown:
+        raise click.ClickException(str(unknown)) from unknown
 
 
 @commands.command(epilog="Example: payment-sandbox completion bash")

@@ -92,5 +92,6 @@ def assumptions() -> list[Assumption]:
 
 @cache
 def rule_texts() -> dict[str, str]:
-    """Return the text of each rule by its id."""
-    return {row[0]: row[-1] for row in _read_rows("rules.tsv")}
+    """Return the text of each rule and assumption by its id."""
+    texts = {row[0]: row[-1] for row in _read_rows("rules.tsv")}
+    return texts | {row[0]: row[2] for row in _read_rows("assumptions.tsv")}

@@ -100,6 +100,12 @@ def allow_null(schema: Mapping[str, Any]) -> dict[str, Any]:
     return nullable
 
 
+def _allow_nulls(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema that also allows null, and null as an item of a list."""
+    items = {"items": allow_null(schema["items"])} if "items" in schema else {}
+    return allow_null({**schema, **items})
+
+
 def component_schemas(closed: Iterable[type[Schema]] = ()) -> FormSchemas:
     """Return the schemas of forms and shapes for an OpenAPI document.
 
@@ -110,8 +116,10 @@ def component_schemas(closed: Iterable[type[Schema]] = ()) -> FormSchemas:
     def finish(form: type[Schema], schema: dict[str, Any]) -> None:
         if form in closed_forms or form().unknown == RAISE:
             schema["additionalProperties"] = False
+        elif not form().fields:
+            schema["additionalProperties"] = True  # a document: keys about which nothing is said
         if issubclass(form, Form) and form.null_is_absent:
-            schema["properties"] = {key: allow_null(value) for key, value in schema["properties"].items()}
+            schema["properties"] = {key: _allow_nulls(value) for key, value in schema["properties"].items()}
 
     return FormSchemas(_component_name, finish)
 

@@ -65,6 +65,8 @@ _NUMBER: Final = Pattern(
     )
 )
 """A number in a form of card numbers, in the shape of a text."""
+_IN_NUMBERS: Final = (b"0" * 12, b"0000_0000_0000", b"0000_000000_0000")
+"""Each number has one of these in its shape, which most texts have not."""
 _HEXADECIMAL: Final = bytes(
     ord("0" if byte in b"0123456789abcdef" else "z" if byte in range(ord("g"), ord("z") + 1) else ".")
     if byte not in b"-\xf9\xfa\xfb"
@@ -74,6 +76,10 @@ _HEXADECIMAL: Final = bytes(
 _LONG_HEXADECIMAL: Final = (b"0" * 41, b"z" * 33 + b"0" * 8)
 _IDENTIFIER: Final = Pattern(rb"(00000000(?:-0000-0000-0000-0{12}|(?<![0z\xf9-\xfb]0{8})0{24}(?![0z])))")
 """An identifier or a stored card's token, whose digits may look like a card number, in this shape."""
+_DELIMITED: Final = Pattern(
+    rb'-(?<=["/][0-9a-f]{8}-)[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?=["/])'
+)
+"""The end of an identifier that no number touches."""
 _IN_IDENTIFIERS: Final = (b"-0000-0000-0000-", b"0" * 32)
 _SUBSTITUTE: Final = ((b"\xfc", b"\xfd"), (b"\xfe", b"\xff"))
 """Bytes that take the places of identifiers, by whether these begin and end with a digit."""
@@ -203,6 +209,11 @@ def _mask_numbers(text: str) -> str:
     replaced = [(gap, byte) for gap, byte in _SUBSTITUTES if gap in data]
     for gap, byte in replaced:
         data = data.replace(gap, byte)
+    if not _may_have_number(data):
+        return text
+    others, removed = _DELIMITED.compiled.subn(b".", data)
+    if removed and not _may_have_number(others):
+        return text
     data, identifiers = _take_identifiers(data)
     parts = _read_parts(data, _NUMBER.compiled.split(_shape(data)))
     are_secret = _are_card_numbers(parts[1::2])
@@ -219,6 +230,10 @@ def _mask_numbers(text: str) -> str:
     for gap, byte in replaced:
         masked = masked.replace(byte, gap)
     return masked.decode("utf-8", "surrogatepass")
+
+
+def _may_have_number(data: bytes) -> bool:
+    return any(map(_shape(data).__contains__, _IN_NUMBERS))
 
 
 def _shape(data: bytes) -> bytes:
@@ -297,10 +312,6 @@ class Masking:
         """Return the text with its secrets masked."""
         return mask(text, self.api_key)
 
-    def names_code(self, names: str) -> bool:
-        """Whether a text of names has that of a card code."""
-        return _CODE_NAME.search(names) is not None
-
     def mask_record(self, record: Record) -> Record:
         """Return the record with the secrets masked in every string, at every level."""
         masked: Any = self._mask_value(record)
@@ -349,12 +360,12 @@ class Masking:
 
 def _is_code(name: Any, value: Any) -> bool:
     """Whether a value is a card code; a text without digits, such as an error message, is none."""
-    if not isinstance(name, str) or isinstance(value, bool) or not value or not _is_code_name(name):
+    if not isinstance(name, str) or isinstance(value, bool) or not value or not is_code_name(name):
         return False
     return not isinstance(value, str) or any(map(str.isdigit, value))
 
 
-def _is_code_name(name: str) -> bool:
+def is_code_name(name: str) -> bool:
     """Whether a field or a header is named like a card code."""
     return _is_known_code_name(name) if len(name) <= NAME_LENGTH_MAX else _CODE_NAME.search(name) is not None
 

@@ -42,7 +42,7 @@ class BankRedirectNl(PageMethod):
                 "bank-redirect-nl: the bank, from the issuers list.",
                 "IDR-06",
                 label=Labels(
-                    "Choose your bank", "Kies je bank", "Wähle deine Bank", "Choisissez votre banque"
+                    "Choose your bank", "Kies je bank", "Wählen Sie Ihre Bank", "Choisissez votre banque"
                 ),
             ),
         ),

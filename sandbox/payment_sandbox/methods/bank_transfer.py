@@ -35,9 +35,7 @@ class BankTransfer(Method):
         labels=Labels("Bank transfer", "Overschrijving", "Überweisung", "Virement bancaire"),
         triggers=(TriggerValue({"credit": {"after": "P2D"}}, "transfers"),),
         icon="transfer",
-        hint=Labels(
-            "Takes 1 to 3 days", "Duurt 1 tot 3 dagen", "Dauert 1 bis 3 Tage", "Prend de 1 à 3 jours"
-        ),
+        hint=Labels("Takes 1 to 3 days", "Duurt 1 tot 3 dagen", "Dauert 1 bis 3 Tage", "De 1 à 3 jours"),
         default_expiration="P30D",
         completes_in_test=False,
         brand="sepa",

@@ -76,6 +76,10 @@ Icon = Literal["bank", "card", "later", "transfer", "wallet"]
 """The icons in ``ui/pages/assets``."""
 
 
+BANK_PAGES: Final = ("card", "login", "sheet", "scan")
+"""The kinds of pages on which customers confirm a payment with their bank or wallet."""
+
+
 class Capabilities(NamedTuple):
     """The facts about a method, independent of any order."""
 
@@ -220,7 +224,7 @@ CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose anothe
 CARD_IN_PHONE: Final = Labels(
     "The card in your phone",
     "De kaart in je telefoon",
-    "Die Karte in deinem Handy",
+    "Die Karte in Ihrem Handy",
     "La carte de votre téléphone",
 )
 

@@ -17,20 +17,20 @@ DEFAULT_REASONS: Final[Mapping[str, str]] = {
 DECLINED: Final = Labels(
     "This payment method is not available for your order. Please choose another one.",
     "Deze betaalmethode is niet beschikbaar voor je bestelling. Kies een andere.",
-    "Diese Zahlungsart ist für deine Bestellung nicht verfügbar. Bitte wähle eine andere.",
+    "Diese Zahlungsart ist für Ihre Bestellung nicht verfügbar. Bitte wählen Sie eine andere.",
     "Ce moyen de paiement n'est pas disponible pour votre commande. Veuillez en choisir un autre.",
 )
 CHECK_FAILED: Final = Labels(
     ERROR_MESSAGE,
     "We konden je gegevens niet controleren. Verbeter je adres en probeer het opnieuw.",
-    "Wir konnten deine Angaben nicht prüfen. Bitte korrigiere deine Adresse und versuche es erneut.",
+    "Wir konnten Ihre Angaben nicht prüfen. Bitte korrigieren Sie Ihre Adresse und versuchen Sie es erneut.",
     "Nous n'avons pas pu vérifier vos données. Corrigez votre adresse et réessayez.",
 )
 MESSAGES: Final[Mapping[str, Labels]] = {
     TransactionStatus.ERROR: Labels(
         CUSTOMER_MESSAGE,
         "De betaling is mislukt. Probeer het opnieuw of kies een andere betaalmethode.",
-        "Die Zahlung ist fehlgeschlagen. Bitte versuche es erneut oder wähle eine andere Zahlungsart.",
+        "Die Zahlung ist fehlgeschlagen. Versuchen Sie es erneut oder wählen Sie eine andere Zahlungsart.",
         "Le paiement a échoué. Veuillez réessayer ou choisir un autre moyen de paiement.",
     ),
     TransactionStatus.CANCELLED: Labels(
@@ -52,13 +52,13 @@ REASONS: Final[Mapping[str, Labels]] = {
         DECLINED_REASON,
         "De controle heeft deze klant geweigerd",
         "Die Prüfung hat diesen Kunden abgelehnt",
-        "Le contrôle a refusé ce client",
+        "L'examen a refusé ce client",
     ),
     ERROR_MESSAGE: CHECK_FAILED,
     "Do not honour": Labels(
         "Do not honour",
         "Geweigerd door je bank",
-        "Von deiner Bank abgelehnt",
+        "Von Ihrer Bank abgelehnt",
         "Refusé par votre banque",
     ),
     "Insufficient funds": Labels(
@@ -83,8 +83,8 @@ REASONS: Final[Mapping[str, Labels]] = {
     "Cancelled by the merchant": Labels(
         "Cancelled by the merchant",
         "Geannuleerd door de winkel",
-        "Vom Händler abgebrochen",
-        "Annulé par le marchand",
+        "Vom Shop abgebrochen",
+        "Annulé par la boutique",
     ),
 }
 """The sandbox's own reasons, as its pages show them; a scenario's reason is shown as it is."""

@@ -23,7 +23,7 @@ class WalletApple(PageMethod):
         labels=Labels(
             "Wallet on your phone (A)",
             "Wallet op je telefoon (A)",
-            "Wallet auf deinem Telefon (A)",
+            "Wallet auf Ihrem Handy (A)",
             "Portefeuille sur votre téléphone (A)",
         ),
         triggers=PAGE_TRIGGERS,

@@ -34,7 +34,7 @@ class WalletGoogle(PageMethod):
         labels=Labels(
             "Wallet on your phone (G)",
             "Wallet op je telefoon (G)",
-            "Wallet auf deinem Telefon (G)",
+            "Wallet auf Ihrem Handy (G)",
             "Portefeuille sur votre téléphone (G)",
         ),
         triggers=PAGE_TRIGGERS,

@@ -10,9 +10,9 @@ class WalletQr(PageMethod):
     capabilities = Capabilities(
         labels=Labels(
             "Wallet app, by scanning a code",
-            "Wallet-app, door een code te scannen",
-            "Wallet-App, durch Scannen eines Codes",
-            "Application portefeuille, en scannant un code",
+            "Wallet-app, met een QR-code",
+            "Wallet-App, per QR-Code",
+            "Application de portefeuille, par code QR",
         ),
         triggers=PAGE_TRIGGERS,
         icon="wallet",

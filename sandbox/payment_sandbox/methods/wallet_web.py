@@ -14,7 +14,7 @@ class WalletWeb(PageMethod):
         hint=Labels(
             "Log in to your wallet",
             "Log in bij je wallet",
-            "Bei deiner Wallet anmelden",
+            "Bei Ihrer Wallet anmelden",
             "Connectez-vous à votre portefeuille",
         ),
         default_expiration="PT30M",

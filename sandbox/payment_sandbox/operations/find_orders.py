@@ -8,6 +8,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.order_logs import OrderLog, log_of
 
 GROUPED_CENTS_MIN: Final = 100_000  # from which amounts have a separator of thousands
 SEARCHED_CUSTOMER_FIELDS: Final = ("email_address", "first_name", "last_name")
@@ -22,11 +23,9 @@ class OrderFilter(NamedTuple):
     before: str | None = None
 
     def matches(self, order: Order) -> bool:
-        """Whether an order meets all conditions except ``before``; ``text`` must be folded."""
-        return (
-            self.status in (None, order.status)
-            and (self.method is None or self.method in methods_of(order))
-            and (self.text is None or self.text in _searchable_text(order))
+        """Whether an order meets all conditions except ``before`` and ``text``."""
+        return self.status in (None, order.status) and (
+            self.method is None or self.method in methods_of(order)
         )
 
 
@@ -38,13 +37,14 @@ def find_orders(epoch: Epoch, order_filter: OrderFilter) -> Iterator[Order]:
     """
     if order_filter.before is not None and epoch.store.order(order_filter.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
-    return _matching_orders(epoch, order_filter._replace(text=order_filter.text and _fold(order_filter.text)))
+    return _matching_orders(epoch, order_filter)
 
 
 def _matching_orders(epoch: Epoch, order_filter: OrderFilter) -> Iterator[Order]:
-    is_begun = order_filter.before is None
+    is_begun, text = order_filter.before is None, _fold(order_filter.text or "")
     for order in epoch.store.orders_newest_first():
-        if is_begun and not order.is_refund and order_filter.matches(order):
+        is_match = is_begun and not order.is_refund and order_filter.matches(order)
+        if is_match and (not text or text in log_of(epoch, order).derive(_searchable_text)):
             yield order
         is_begun = is_begun or order.id == order_filter.before
 
@@ -54,8 +54,9 @@ def methods_of(order: Order) -> list[str]:
     return [name for attempt in order.transactions for name in (attempt.method, attempt.payment_method)]
 
 
-def _searchable_text(order: Order) -> str:
+def _searchable_text(log: OrderLog) -> str:
     """Join the searchable fields of an order, one per line."""
+    order = next(iter(log.orders.values()))
     customer: dict[str, Any] = order.customer or {}
     texts = [order.id, order.merchant_order_id or "", order.description or "", order.status]
     texts += _format_amounts(order)

@@ -1,5 +1,6 @@
 """Resends of webhooks, and the webhooks that were not sent."""
 
+from itertools import chain
 from typing import Final
 
 from payment_sandbox.kernel.masking import SECRET_KINDS
@@ -7,7 +8,9 @@ from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.commands import Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Delivery, DeliveryState
-from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.epoch import Epoch, unannounced
+from payment_sandbox.projects.journal import ReachedStatus
+from payment_sandbox.projects.order_logs import OrderLog, order_logs
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 
@@ -29,20 +32,26 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
 
 def find_unsent(epoch: Epoch, webhook_id: str) -> Delivery | None:
     """Find a webhook without an address, which has the id of its status in the journal."""
-    return next((each for each in webhooks_without_address(epoch) if each.id == webhook_id), None)
+    return next((each for each in unsent_webhooks(epoch) if each.id == webhook_id and not each.url), None)
 
 
 def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
-    """Return the webhooks that no listener took, and those without an address, oldest first."""
-    untaken = [each for each in epoch.store.deliveries() if each.state is DeliveryState.UNSENT]
-    return sorted([*untaken, *webhooks_without_address(epoch)], key=lambda delivery: delivery.created)
+    """Return the webhooks that no listener took, and those without an address, oldest first.
+
+    After webhooks were dropped, those without an address are unknown.
+    """
+    unsent = chain.from_iterable(log.derive(unsent_of) for log in order_logs(epoch).values())
+    known = [each for each in unsent if each.url or not epoch.store.deliveries_dropped]
+    return sorted(known, key=lambda delivery: delivery.created)
 
 
-def webhooks_without_address(epoch: Epoch) -> list[Delivery]:
-    """Return the webhooks that were not sent because no address was set, oldest first."""
-    return [
+def unsent_of(log: OrderLog) -> list[Delivery]:
+    """Return the unsent webhooks of an order and its refunds."""
+    untaken = [each for each in log.webhooks if each.state is DeliveryState.UNSENT]
+    return untaken + [
         Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
-        for reached in epoch.unsent_webhooks()
+        for reached in unannounced(log.of(ReachedStatus), log.webhooks)
+        if reached.order_id in log.orders
     ]
 
 

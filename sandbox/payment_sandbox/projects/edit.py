@@ -330,6 +330,7 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.advance_log
         epoch.orders_created += len(self.created)
+        epoch.rehearsal.record_orders(self.orders)
         if change.answers and self.caller.tracked is not None:
             self.caller.tracked.end()
         after = timeline.head()

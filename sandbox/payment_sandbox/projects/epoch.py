@@ -119,6 +119,20 @@ class ProcessedEvent(AgendaItem):
     delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
 
 
+def unannounced(statuses: Iterable[ReachedStatus], deliveries: Iterable[Delivery]) -> list[ReachedStatus]:
+    """Return the statuses for which there is no webhook."""
+    sent = Counter((each.order_id, each.status, each.created) for each in deliveries)
+    unsent = []
+    for reached in statuses:
+        is_creation = reached.status == OrderStatus.NEW and reached.before is None
+        if reached.payment_method is None and not is_creation:
+            webhook = (reached.order_id, reached.status, reached.at)
+            sent[webhook] -= 1
+            if sent[webhook] < 0:
+                unsent.append(reached)
+    return unsent
+
+
 class Epoch:
     """Records, agenda, clock, webhooks and journal of a project between two resets.
 
@@ -192,16 +206,8 @@ class Epoch:
         """Return the statuses whose webhooks were not sent because no address was set, oldest first."""
         if self.store.deliveries_dropped:
             return []  # a dropped webhook looks like one that was never sent
-        sent = Counter((each.order_id, each.status, each.created) for each in self.store.deliveries())
-        unsent = []
-        for reached in self.journal.of(ReachedStatus):
-            is_creation = reached.status == OrderStatus.NEW and reached.before is None
-            if reached.payment_method is None and not is_creation:
-                webhook = (reached.order_id, reached.status, reached.at)
-                sent[webhook] -= 1
-                if sent[webhook] < 0 and self.store.order(reached.order_id) is not None:
-                    unsent.append(reached)
-        return unsent
+        unsent = unannounced(self.journal.of(ReachedStatus), self.store.deliveries())
+        return [reached for reached in unsent if self.store.order(reached.order_id) is not None]
 
     def find_order(self, order_id: str) -> Order:
         """Return the newest version of an order or refund.

@@ -5,9 +5,9 @@ records have a time, an order, and the record that caused them. ``Edit.log`` add
 ``web.merchant.merchant_face`` adds the requests, and ``operations`` add failures and manual actions.
 
 Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
-watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
-``operations.in_words`` tells an order's timeline to people, and ``web.answers.timeline_report`` answers the
-control API. ``operations.review`` looks for mistakes, and ``storage.journal_rows`` stores the records.
+watchers, ``cli.activity`` prints them as lines, ``judge.history`` puts them in a timeline,
+``judge.in_words`` tells an order's timeline to people, and ``web.answers.timeline_report`` answers the
+control API. ``judge`` looks for mistakes, and ``storage.journal_rows`` stores the records.
 """
 
 import json
@@ -15,13 +15,13 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, count
 from threading import Lock, RLock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.descriptions import OneOf
-from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.masking import Masking, is_code_name
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.transaction import Transaction
@@ -70,13 +70,17 @@ def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tupl
 
 
 def _decode_headers(headers: Iterable[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
-    pairs = list(headers)
-    names, values = (
-        [part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in parts]
-        for parts in (zip(*pairs, strict=True) if pairs else ((), ()))
-    )
-    titles = [name.title() if name.islower() or name.isupper() else name for name in names]
-    return tuple(zip(titles, values, strict=True))
+    return tuple([(_decode_name(name), _decode(value)) for name, value in headers])
+
+
+@lru_cache(maxsize=256)
+def _decode_name(name: Any) -> str:
+    text = _decode(name)
+    return text.title() if text.islower() or text.isupper() else text
+
+
+def _decode(part: Any) -> str:
+    return part.decode("latin-1") if isinstance(part, bytes) else str(part)
 
 
 def add_suggestion(name: str, nearest: str | None) -> str:
@@ -158,8 +162,9 @@ class LoggedRequest(NamedTuple):
         bodies = [body.decode(errors="surrogateescape") for body in (entry.request, entry.response)]
         texts = [entry.path, entry.query, entry.order_id or "", *entry.ignored, *entry.warnings, *bodies]
         text = TEXT_END.join(chain(texts, map(": ".join, headers), map(str, entry.unknown)))
-        names = TEXT_END.join([name for name, _ in headers])
-        is_clean = masking.mask_text(text) == text and not masking.names_code(names)
+        is_clean = masking.mask_text(text) == text and not any([is_code_name(name) for name, _ in headers])
+        if is_clean and entry.is_short():
+            return entry
         masked = entry if is_clean else masking.mask_record(entry)
         return masked._replace(
             path=truncate_masked(masked.path, entry.path, PATH_LENGTH_MAX),
@@ -170,6 +175,13 @@ class LoggedRequest(NamedTuple):
             request_headers=_truncate_headers(masked.request_headers, entry.request_headers),
             response_headers=_truncate_headers(masked.response_headers, entry.response_headers),
         )
+
+    def is_short(self) -> bool:
+        """Whether no value of an entry with text headers is truncated."""
+        bodies_length = max(len(self.request), len(self.response))
+        lengths = [len(value) for _, value in chain(self.request_headers, self.response_headers)]
+        texts_length = max(len(self.path), len(self.query), len(self.order_id or ""), *lengths)
+        return texts_length <= HEADER_VALUE_MAX and bodies_length <= JOURNAL_BODY_BYTES
 
     def summary(self) -> dict[str, Any]:
         """Return the fields for an event."""
@@ -349,12 +361,15 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 class Records:
-    """The newest records of each kind, and the newest decision for each attempt."""
+    """The newest records of each kind and of each order, and the newest decision for each attempt."""
 
     def __init__(self) -> None:
         self._by_kind: Mapping[type, deque[Any]] = {
             kind: deque(maxlen=ENTRIES_MAX) for kind in RECORDS.values()
         }
+        self.logs: dict[str, tuple[Any, ...]] = {}
+        """The records of each order; a change replaces the tuple, so the same tuple means the same log."""
+        self.revision = 0  # increases after each change
         self.decisions: dict[str, RecordedDecision] = {}  # by transaction
         self.dropped_count = 0  # requests
         self._changing = RLock()
@@ -373,9 +388,14 @@ class Records:
             for kind, merged in by_kind.items():
                 same_kind = self._by_kind[kind]
                 known = {number_of(record): record for record in same_kind}
-                is_new |= not merged.keys() <= known.keys()
-                same_kind.clear()
-                self.add([record for _, record in sorted((merged | known).items())])
+                added = {number: record for number, record in merged.items() if number not in known}
+                if added and known and min(added) < max(known):
+                    for record in same_kind:
+                        self._drop_from_log(record)
+                    same_kind.clear()
+                    added |= known
+                is_new |= bool(added)
+                self.add([record for _, record in sorted(added.items())])
         return is_new
 
     def add(self, records: Iterable[Record]) -> None:
@@ -390,21 +410,23 @@ class Records:
                     if is_full:
                         self.decisions.pop(same_kind[0].transaction_id, None)
                     self.decisions[record.transaction_id] = record
+                if is_full:
+                    self._drop_from_log(same_kind[0])
+                order_id = getattr(record, "order_id", None)
+                if order_id is not None:
+                    self.logs[order_id] = (*self.logs.get(order_id, ()), record)
                 same_kind.append(record)
+            self.revision += 1
 
-
-class _RecordsByOrder(NamedTuple):
-    """The places of a kind's records by order, up to a state of the journal."""
-
-    ends: tuple[str, str, int]  # the first and the last record, and their number
-    places: Mapping[str | None, Sequence[int]]
-
-    @classmethod
-    def of(cls, records: Sequence[Any], ends: tuple[str, str, int]) -> "_RecordsByOrder":
-        places: dict[str | None, list[int]] = {}
-        for place, record in enumerate(records):
-            places.setdefault(record.order_id, []).append(place)
-        return cls(ends, places)
+    def _drop_from_log(self, record: Any) -> None:
+        """Drop the oldest record of a kind from the log of its order."""
+        order_id = getattr(record, "order_id", None) or ""
+        log = self.logs.get(order_id, ())
+        place = next((place for place, each in enumerate(log) if each is record), len(log))
+        if len(log) > 1:
+            self.logs[order_id] = log[:place] + log[place + 1 :]
+        else:
+            self.logs.pop(order_id, None)
 
 
 class EpochJournal:
@@ -423,7 +445,6 @@ class EpochJournal:
         self._records = Records()
         self._read_earlier: Callable[[], Iterable[Record]] | None = None  # called once
         self._reading = Lock()
-        self._by_order: dict[type, _RecordsByOrder] = {}
 
     def share(
         self,
@@ -452,14 +473,17 @@ class EpochJournal:
     def of(self, kind: type[AnyRecord], orders: Iterable[str | None] | None = None) -> list[AnyRecord]:
         """Return the records of a kind, all or those of some orders, oldest first."""
         self._read()
-        records = self._records.of(kind)
-        if orders is None or not records:
-            return records
-        index, ends = self._by_order.get(kind), (records[0].id, records[-1].id, len(records))
-        if index is None or index.ends != ends:
-            index = self._by_order[kind] = _RecordsByOrder.of(records, ends)
-        places = sorted(chain.from_iterable(index.places.get(order_id, ()) for order_id in set(orders)))
-        return [records[place] for place in places]
+        if orders is None:
+            return self._records.of(kind)
+        logs = [self.logs.get(order_id or "", ()) for order_id in set(orders)]
+        own = [record for record in chain.from_iterable(logs) if type(record) is kind]
+        return sorted(own, key=number_of) if len(logs) > 1 else own
+
+    @property
+    def logs(self) -> Mapping[str, Sequence[Any]]:
+        """The records of each order; a change replaces the sequence of its order."""
+        self._read()
+        return self._records.logs
 
     def _read(self) -> None:
         if self._read_newer is not None and self._is_stale:
@@ -472,6 +496,12 @@ class EpochJournal:
                 if self._read_earlier is not None:
                     self._records.merge(self._read_earlier())
                     self._read_earlier = None
+
+    @property
+    def revision(self) -> int:
+        """A number that increases after each change."""
+        self._read()
+        return self._records.revision
 
     @property
     def dropped_count(self) -> int:

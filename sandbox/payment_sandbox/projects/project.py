@@ -1,7 +1,7 @@
 """A project: one merchant integration under test, isolated from all others."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from weakref import ref
@@ -64,16 +64,6 @@ class Services:
 
     def wake(self, project: "Project") -> None:
         """Recompute the time of the project's next agenda entry; by default, only calls look at it."""
-
-    def count_order(self) -> None:
-        """Count an order."""
-
-    def creating_many(self) -> AbstractContextManager[None]:
-        """Create many objects in this context; by default, no different from a few."""
-        return nullcontext()
-
-    def on_epoch_end(self, epoch: Epoch) -> None:
-        """Handle the end of an epoch."""
 
     def on_opened(self, project: "Project") -> None:
         """Handle a created or loaded project."""
@@ -166,8 +156,7 @@ class Project:
             )
             removed = (each for each in unmatched_rules(self.epoch) if each not in still_active)
             epoch.state = epoch.state.with_scenario(scenario).note_unmatched(removed)
-            before = self._replace_current(epoch, ChangeSet())
-        self.services.on_epoch_end(before)
+            self._replace_current(epoch, ChangeSet())
         self.publish("reset")
 
     def start_settings(self) -> Settings:
@@ -189,8 +178,7 @@ class Project:
         with self.locked():
             self._check_current(None)
             self._refuse_secrets(self.epoch.state, epoch.state)
-            before = self._replace_current(epoch, change)
-        self.services.on_epoch_end(before)
+            self._replace_current(epoch, change)
         self.publish("restored")
         self.services.wake(self)
 
@@ -201,7 +189,6 @@ class Project:
             self.epoch.outbox.close()
             if self.account is not None:
                 self.account.close()
-        self.services.on_epoch_end(self.epoch)
         self.end_waiting()
         self.services.forget(self)
 
@@ -224,13 +211,12 @@ class Project:
         self.feed.end()
         self.epoch.outbox.wake()
 
-    def _replace_current(self, epoch: Epoch, change: ChangeSet) -> Epoch:
+    def _replace_current(self, epoch: Epoch, change: ChangeSet) -> None:
         self._check_current(None)
         self._commit_epoch(epoch, change)
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
         before.journal.close()
-        return before
 
     def _refuse_secrets(self, before: State, after: State) -> None:
         """Refuse new secrets in settings, scenario or faults, which are stored and shown unmasked."""
@@ -313,8 +299,6 @@ class Project:
             edit.epoch.outbox.start()
         if edit.is_due_earlier and not edit.epoch.is_advancing:
             self._wake(edit)
-        for _ in edit.created:
-            self.services.count_order()
 
     def _wake(self, edit: Edit) -> None:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""

@@ -39,9 +39,15 @@ class Rehearsal:
         """Choose the fault for a call by the shop; None for no fault."""
         return None
 
-    def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the body of a response with an order; ``is_stale`` if the body is an earlier version."""
-        return body
+    def record_orders(self, orders: Mapping[str, Order]) -> None:
+        """Record the new versions of orders; by default, do nothing."""
+
+    def earlier_version(self, order: Order) -> Order:
+        """Choose the version of an order in a stale response; by default, the current version."""
+        return order
+
+    def record_answer(self, method: str, order: Order) -> None:
+        """Record the version of an order in a response to the shop; by default, do nothing."""
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Choose the effect on a webhook attempt; None delivers the webhook as usual."""

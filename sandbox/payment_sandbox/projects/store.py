@@ -100,7 +100,9 @@ class Store(ABC):
         self._qr_requests: dict[str, QrRequest] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._answers: dict[str, SavedAnswer] = {}  # oldest first
-        self._deliveries_of: dict[str, dict[str, None]] = {}  # ids of webhooks, by order
+        self._deliveries_of: dict[str, tuple[Delivery, ...]] = {}  # by order; replaced by each change
+        self.revision = 0
+        """Increases after each change of orders and webhooks."""
         self.deliveries_dropped = 0
         self.account: Account | None = None
         """Counts the stored records of the project; None if there are no quotas."""
@@ -151,11 +153,9 @@ class Store(ABC):
         """Return all webhooks, oldest first."""
         return list(self._deliveries.values())
 
-    def deliveries_of(self, order_id: str) -> list[Delivery]:
+    def deliveries_of(self, order_id: str) -> tuple[Delivery, ...]:
         """Return the webhooks of one order, oldest first."""
-        ids = list(self._deliveries_of.get(order_id, ()))
-        deliveries = map(self._deliveries.get, ids)
-        return [delivery for delivery in deliveries if delivery is not None]
+        return self._deliveries_of.get(order_id, ())
 
     def orders_newest_first(self) -> Iterator[Order]:
         """Yield all orders and refunds, newest first, except those created during the iteration."""

@@ -229,8 +229,8 @@ class VariationOffer(NamedTuple):
         return {key: part for key, part in {**document, **self.rules}.items() if part}
 
 
-CoverageCheck = Callable[[Delivery, Document], bool]
-"""Decides whether a webhook was affected by a variation, given the project's settings."""
+CoverageCheck = Callable[[Delivery, bool], bool]
+"""Decides whether a webhook was affected by a variation; webhooks may precede responses by a setting."""
 
 
 @dataclass(frozen=True, eq=False)

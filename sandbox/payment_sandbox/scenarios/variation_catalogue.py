@@ -84,29 +84,29 @@ RISKS_BY_COST: Final = (
 """The risks, most expensive first."""
 
 
-def _was_duplicated(delivery: Delivery, settings: Document) -> bool:
+def _was_duplicated(delivery: Delivery, webhooks_first: bool) -> bool:
     return len(delivery.delivery_attempts) > len({attempt.number for attempt in delivery.delivery_attempts})
 
 
-def _was_lost(delivery: Delivery, settings: Document) -> bool:
+def _was_lost(delivery: Delivery, webhooks_first: bool) -> bool:
     return any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in delivery.delivery_attempts)
 
 
-def _was_retried(delivery: Delivery, settings: Document) -> bool:
+def _was_retried(delivery: Delivery, webhooks_first: bool) -> bool:
     return len({attempt.number for attempt in delivery.delivery_attempts}) > 1
 
 
-def _was_late(delivery: Delivery, settings: Document) -> bool:
+def _was_late(delivery: Delivery, webhooks_first: bool) -> bool:
     return bool(delivery.delivery_attempts) and delivery.delivery_attempts[0].at > LATE_AFTER.after(
         delivery.created
     )
 
 
-def _was_early(delivery: Delivery, settings: Document) -> bool:
-    return settings.items() >= EARLY_WEBHOOK_SETTINGS.items()
+def _was_early(delivery: Delivery, webhooks_first: bool) -> bool:
+    return webhooks_first
 
 
-def _has_failed(delivery: Delivery, settings: Document) -> bool:
+def _has_failed(delivery: Delivery, webhooks_first: bool) -> bool:
     return delivery.state is DeliveryState.FAILED
 
 

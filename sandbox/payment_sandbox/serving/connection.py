@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import HttpVersion11, web_protocol, web_request, web_response, web_server
+from aiohttp import web_protocol, web_request, web_response, web_server
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
+from aiohttp.http import HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
@@ -24,6 +24,7 @@ HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} 
 IDLE_SECONDS: Final = 75.0  # the longest wait for a complete request line and headers
 READ_BYTES: Final = 1 << 14  # asyncio reads 256 KiB; parsing that much in one-byte chunks takes 25 ms
 LINGER_SECONDS: Final = 2.0  # to close with unread data would destroy the response to it
+LEAVING_MAX: Final = 8  # closed connections whose calls end in one iteration of the loop
 JSON: Final = "application/json"
 HTTPS_HINT: Final = "a client tried https, but this server speaks only http; serve --tls adds https"
 LAST_INPUT: Final = (
@@ -50,6 +51,7 @@ class ConnectionPlaces:
         self.waiting: OrderedDict[object, Callable[[], object]] = OrderedDict()
         """What closes each connection that waits for its client, the longest wait first."""
         self._changed = asyncio.Event()
+        self._leaving: deque[Callable[[], object]] = deque()
 
     async def add(self, connection: object, close: Callable[[], object]) -> None:
         """Add a connection, which waits for its client; return once there are not too many."""
@@ -70,6 +72,18 @@ class ConnectionPlaces:
         self.waiting.pop(connection, None)
         self._all.discard(connection)
         self._changed.set()
+
+    def leave(self, end: Callable[[], object]) -> None:
+        """End the work for a closed connection; when a crowd leaves at once, others are served in between."""
+        self._leaving.append(end)
+        if len(self._leaving) == 1:
+            asyncio.get_running_loop().call_soon(self._end_some)
+
+    def _end_some(self) -> None:
+        for _ in range(min(LEAVING_MAX, len(self._leaving))):
+            self._leaving.popleft()()
+        if self._leaving:
+            asyncio.get_running_loop().call_soon(self._end_some)
 
     def wait(self, connection: object, close: Callable[[], object]) -> None:
         """Note that a connection waits for its client from now on; ``close`` takes its place away."""
@@ -126,8 +140,8 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Let another connection take the place."""
-        super().connection_lost(exc)
         self.places.remove(self)
+        self.places.leave(partial(super().connection_lost, exc))
 
     def abort(self) -> None:
         """Close the connection, without what has not been sent."""

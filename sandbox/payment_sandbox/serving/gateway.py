@@ -5,13 +5,14 @@ then ``serving/placing.py`` decides where the call runs. Its response is sent wh
 stream.
 """
 
-from asyncio import AbstractEventLoop, CancelledError, shield, timeout, wait
-from collections.abc import AsyncGenerator, Callable
+from asyncio import AbstractEventLoop, CancelledError, run_coroutine_threadsafe, shield, sleep, timeout, wait
+from collections.abc import AsyncGenerator, Callable, Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from aiohttp import HttpVersion10, HttpVersion11, web_request, web_response
+from aiohttp import web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
+from aiohttp.http import HttpVersion10, HttpVersion11
 from flask import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
@@ -49,6 +50,20 @@ class Limits(NamedTuple):
     snapshot_seconds: float = 600.0  # the longest time for a body that may be large, sent with a key
 
 
+class Client(ClientConnection):
+    """The connection to a client of a gateway, whose event loop measures the pauses of calls."""
+
+    __slots__ = ("_gateway",)
+
+    def __init__(self, gateway: "Gateway", headers: Iterable[tuple[bytes, bytes]]) -> None:
+        super().__init__(headers)
+        self._gateway = gateway
+
+    def pause(self, group: str, seconds: float) -> None:
+        """Pass real time on the thread of a call that may wait."""
+        run_coroutine_threadsafe(self._gateway.pause(group, seconds), self._gateway.loop).result()
+
+
 class Gateway:
     """Uses an application to answer the requests on all connections."""
 
@@ -62,7 +77,7 @@ class Gateway:
     ) -> None:
         """Create a gateway; ``is_draining`` is set if several servers share their projects."""
         self._application = application
-        self._loop = loop
+        self.loop = loop
         self._limits = limits
         self._count = statistics.count_call
         self._is_draining = is_draining
@@ -80,7 +95,7 @@ class Gateway:
 
     async def answer(self, http: web_request.BaseRequest) -> web_response.StreamResponse:
         """Answer a request; aiohttp cancels this when the client disconnects."""
-        started_seconds = self._loop.time()
+        started_seconds = self.loop.time()
         is_last = self._is_draining is not None and self._is_draining()
         reply = HttpReply(http, self._limits.send_seconds, closes_connection=is_last)
         try:
@@ -89,7 +104,7 @@ class Gateway:
             if (refusal := _refuse(http)) is not None:
                 return await reply.send(refusal)
             body = BytesIO()
-            call = self._application.route(environment(http, body), ClientConnection(http.raw_headers))
+            call = self._application.route(environment(http, body), Client(self, http.raw_headers))
             if not http.body_exists:
                 return await self._answer(http, reply, call, 0)
             if _may_be_large(http, call):
@@ -104,7 +119,7 @@ class Gateway:
             reply.status = 500
             raise
         finally:
-            self._count(reply.status, self._loop.time() - started_seconds)
+            self._count(reply.status, self.loop.time() - started_seconds)
 
     async def _answer_snapshot(
         self, http: web_request.BaseRequest, reply: HttpReply, call: Call, body: BytesIO
@@ -134,12 +149,12 @@ class Gateway:
         is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
         if is_expected and http.transport is not None:
             http.transport.write(CONTINUE_RESPONSE)
-        until_seconds = self._loop.time() + seconds_max
+        until_seconds = self.loop.time() + seconds_max
         while body.tell() <= bytes_max and not http.content.at_eof():
             if not http.content.is_eof() and cast(Connection, http.protocol).is_half_closed:
                 http.protocol.force_close()
                 raise ConnectionError("the rest of the body cannot arrive")
-            async with timeout(min(self._limits.silent_seconds, until_seconds - self._loop.time())):
+            async with timeout(min(self._limits.silent_seconds, until_seconds - self.loop.time())):
                 body.write(await http.content.readany())
         length = body.tell()
         body.seek(0)
@@ -169,7 +184,7 @@ class Gateway:
 
     async def _run(self, call: Call, placement: Placement) -> Response:
         """Run a call where it was placed; one call of a project starts in each iteration of the loop."""
-        self._loop.call_soon(await self._starts.take(call.group))
+        self.loop.call_soon(await self._starts.take(call.group))
         if placement is Placement.EVENT_LOOP:
             return self._application.respond(call)
         if placement is Placement.WAITING and not self._waiting.has_free(call.group):
@@ -181,6 +196,11 @@ class Gateway:
         except CancelledError:  # the client has disconnected, and the thread goes on
             running.add_done_callback(lambda done: done.result().close())
             raise
+
+    async def pause(self, group: str, seconds: float) -> None:
+        """Pass real time; like the calls that start, one call of a project goes on in each iteration."""
+        await sleep(seconds)
+        self.loop.call_soon(await self._starts.take(group))
 
     async def _watch(
         self, call: Call, response: Response, reply: HttpReply, connection: Connection

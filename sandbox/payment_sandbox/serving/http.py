@@ -47,7 +47,7 @@ TLS_HEAD_BYTES: Final = 5  # of a TLS message: its kind, its version and, in two
 TLS_MESSAGE_BYTES_MAX: Final = 1 << 14
 HANDSHAKE_SECONDS: Final = 5.0  # browsers preconnect, and may never send this byte
 HANDSHAKES_MAX: Final = 256  # each unfinished handshake takes a third of a mebibyte
-UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/operation/#https"
+UNTRUSTED_HINT: Final = "the client may not trust the certificate; see payment-sandbox docs operation#https"
 
 log = logging.getLogger(__name__)
 

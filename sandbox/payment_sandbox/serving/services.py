@@ -1,10 +1,7 @@
-"""Services for a server's projects: webhooks, running clocks and garbage collection."""
+"""Services for a server's projects: webhooks, running clocks and housekeeping."""
 
-import gc
 import heapq
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
 from math import inf
 from threading import Condition, Event, Thread
@@ -13,7 +10,6 @@ from typing import Final, Protocol
 from payment_sandbox.delivery.outbox import DeliveringOutbox
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.queued_deliveries import Outbox
@@ -157,17 +153,11 @@ class Observer(Protocol):
         ...
 
 
-ORDERS_PER_FREEZE: Final = 250
-
 REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 
 
 class ServerServices(Services):
-    """The courier and scheduler for all projects of a server.
-
-    With ``freeze_memory``, the garbage collector skips existing orders: scanning 100,000 would block all
-    requests for half a second.
-    """
+    """The courier and scheduler for all projects of a server."""
 
     def __init__(
         self,
@@ -175,8 +165,6 @@ class ServerServices(Services):
         quotas: Quotas | None = None,
         observer: Observer | None = None,
         scheduler: Scheduler | None = None,
-        *,
-        freeze_memory: bool = False,
     ) -> None:
         super().__init__(REAL_TIME)
         self.quotas = quotas or NO_QUOTAS
@@ -184,8 +172,6 @@ class ServerServices(Services):
         self._observer = observer
         self.courier = courier or Courier()
         self.scheduler = scheduler or Scheduler()
-        self._orders = count(1)
-        self._freeze_memory = freeze_memory
 
     def create_outbox(self, project: Project) -> Outbox:
         """Create an outbox whose webhooks the courier delivers."""
@@ -194,30 +180,6 @@ class ServerServices(Services):
     def wake(self, project: Project) -> None:
         """Reschedule the project's next check."""
         self.scheduler.schedule(project)
-
-    def count_order(self) -> None:
-        """Collect garbage and freeze the remaining objects, once every ``ORDERS_PER_FREEZE`` orders."""
-        if self._freeze_memory and next(self._orders) % ORDERS_PER_FREEZE == 0:
-            gc.collect()
-            gc.freeze()
-
-    @contextmanager
-    def creating_many(self) -> Iterator[None]:
-        """Pause the garbage collector, which would scan all new objects again and again, and freeze them."""
-        if not self._freeze_memory:
-            yield
-            return
-        gc.disable()
-        try:
-            yield
-        finally:
-            gc.freeze()
-            gc.enable()
-
-    def on_epoch_end(self, epoch: Epoch) -> None:
-        """Unfreeze memory at the end of a large epoch, so that it can be collected."""
-        if self._freeze_memory and epoch.orders_created >= ORDERS_PER_FREEZE:
-            gc.unfreeze()
 
     def on_opened(self, project: Project) -> None:
         """Let the observer watch a project."""

@@ -9,7 +9,7 @@ from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.connection import Connection
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
-WAKE_BATCH: Final = 16  # watchers per iteration of the event loop
+WAKE_BATCH: Final = 4  # watchers per iteration of the event loop
 
 
 class Watchers:

@@ -122,23 +122,27 @@ class MemoryStore(Store):
             self._credentials[credential.vault_token] = credential
         for request in change.qr_requests:
             self._qr_requests[request.id] = request
-        for delivery in change.deliveries:
-            self._deliveries[delivery.id] = delivery
-            self._deliveries_of.setdefault(delivery.order_id, {})[delivery.id] = None
+        self._apply_deliveries(change, surplus)
         for answer_id in change.forgotten_answers:
             self._answers.pop(answer_id, None)
         for saved in change.answers:
             self._answers.pop(saved.id, None)  # an expired one, so that the order stays that of time
             self._answers[saved.id] = saved
-        for delivery_id in surplus:
-            order_id = self._deliveries.pop(delivery_id).order_id
-            of_order = self._deliveries_of[order_id]
-            del of_order[delivery_id]
-            if not of_order:
-                del self._deliveries_of[order_id]
         self.deliveries_dropped += len(surplus)
+        self.revision += 1
         if sizes is not None:
             self._record_sizes.replace(sizes, (*surplus, *change.finished_entries, *change.forgotten_answers))
+
+    def _apply_deliveries(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        for delivery in change.deliveries:
+            own = {each.id: each for each in self.deliveries_of(delivery.order_id)}
+            self._deliveries_of[delivery.order_id] = tuple({**own, delivery.id: delivery}.values())
+            self._deliveries[delivery.id] = delivery
+        for order_id in {self._deliveries.pop(delivery_id).order_id for delivery_id in surplus}:
+            rest = tuple(each for each in self._deliveries_of[order_id] if each.id in self._deliveries)
+            self._deliveries_of[order_id] = rest
+            if not rest:
+                del self._deliveries_of[order_id]
 
     def measure(self, change: ChangeSet) -> Sizes | None:
         """Measure a change in bytes; None if no quota counts bytes."""

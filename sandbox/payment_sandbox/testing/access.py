@@ -33,6 +33,10 @@ FAKE_FILE_SYSTEM: Final = "pyfakefs"
 HEALTH_TIMEOUT_SECONDS: Final = 10.0
 
 
+SOCKET_BLOCKED: Final = (RuntimeError, Warning)
+"""Raised by pytest-socket and similar plugins; its warning comes first, and is an error in many suites."""
+
+
 class SandboxNotFound(RuntimeError):
     """No sandbox answers at ``SANDBOX_URL``; the message describes the failure."""
 
@@ -78,7 +82,7 @@ class SandboxAccess:
     def _start_server(self, scenario_folders: Sequence[Path]) -> "serving.Server":
         try:
             listener: lazy_servers.LazyServer | lazy_servers.NoPort = lazy_servers.LazyServer()
-        except RuntimeError:  # raised by pytest-socket and similar plugins
+        except SOCKET_BLOCKED:
             listener, self._has_no_port = lazy_servers.NoPort(), True
         try:
             server = serving.build(
@@ -99,7 +103,7 @@ class SandboxAccess:
         server = self.in_process
         if server is None or not self._has_no_port:
             return
-        with suppress(RuntimeError):
+        with suppress(*SOCKET_BLOCKED):
             server.listen(lazy_servers.LazyServer())
             self.base_url, self._has_no_port = server.url, False
 

@@ -15,9 +15,9 @@ from payment_sandbox.client import project_review
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
+from payment_sandbox.judge import review
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import lazy
-from payment_sandbox.operations.review import review
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
@@ -223,7 +223,8 @@ class PaymentSandbox(ShopInProcess):
         """A ``SandboxClient`` for the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
-        self._on_action: Callable[[], None] = lambda: None  # a rehearsal reads the books after each action
+        self.is_kept = False
+        """Whether ``close`` leaves the project on a running server for a day."""
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -287,10 +288,7 @@ class PaymentSandbox(ShopInProcess):
         Raises:
             SandboxError: the order's state forbids the action; ``allowed`` lists the possible actions.
         """
-        try:
-            return self.client.act(order_id, actor, action, **details)
-        finally:
-            self._on_action()
+        return self.client.act(order_id, actor, action, **details)
 
     def play(
         self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
@@ -299,10 +297,7 @@ class PaymentSandbox(ShopInProcess):
 
         With ``play``, the outcome of a test depends on the scenario; with ``act``, it is always the same.
         """
-        try:
-            return self.client.play(order_id, actor, action, **details)
-        finally:
-            self._on_action()
+        return self.client.play(order_id, actor, action, **details)
 
     @property
     def webhooks(self) -> list[answers.Webhook]:
@@ -373,7 +368,10 @@ class PaymentSandbox(ShopInProcess):
             server.registry.delete(project)
         elif server is None:
             with suppress(SandboxError):  # the test may have deleted the project
-                self.client.delete_project()
+                if self.is_kept:
+                    self.client.patch_project({"expires_after": "P1D"})
+                else:
+                    self.client.delete_project()
         self._close_receiver()
         self._close_browsers()
         self.session.close()
@@ -440,7 +438,7 @@ def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Calla
         try:
             _run_job(work)
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}{receiving.line_of_error(error)}"
             if not is_rehearsed():
                 warnings.warn(PaymentJobWarning(f"the shop's job {name} failed: {problem}"), stacklevel=2)
             return problem

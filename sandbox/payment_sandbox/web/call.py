@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from threading import Event
 from typing import Any, Final
 
 from werkzeug import Request
@@ -48,6 +49,10 @@ class ClientConnection:
         self.headers = headers
         self.caller = SHOP  # or a test, in the process of the sandbox
 
+    def pause(self, group: str, seconds: float) -> None:
+        """Pass real time in a call of this group, as a fault asks; nothing else waits for real time."""
+        Event().wait(seconds)
+
     def cut(self) -> None:
         """Cut the connection.
 
@@ -74,6 +79,7 @@ class CallNotes:
         "is_cut",
         "is_lost",
         "lost_status",
+        "order",
         "order_id",
         "rule",
         "transaction_id",
@@ -88,6 +94,7 @@ class CallNotes:
         self.warnings: tuple[str, ...] = ()
         self.violations: Sequence[Violation] = ()
         self.rule: str | None = None  # the rule that a refused call broke
+        self.order: Order | None = None  # the version in the response
         self.order_id: str | None = None
         self.transaction_id: str | None = None  # the id of a created attempt
         self.fault: Fault | None = None  # the applied fault

@@ -7,14 +7,13 @@ from typing import Final
 
 from werkzeug import Request
 
-from payment_sandbox.projects.events import Event, Events
+from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event, Events
 from payment_sandbox.projects.slots import Slot
 
 HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18
 BATCH_SECONDS_MAX: Final = 2.0
 BATCH_SECONDS_PER_WATCHER: Final = 0.001  # about ten times the cost of a send
-SERIALIZED_EVENTS_MAX: Final = 4
 FIRST_COMMENT: Final = ": watching\n\n"
 
 
@@ -96,24 +95,25 @@ def last_event_number(request: Request) -> int | None:
 
 
 class SerializedEvents:
-    """A cache of serialized events, because most watchers are at the same position."""
+    """The text of each event that a watcher has read, because many watchers read the same events."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[str, int]] = {}  # by first and last number
+        self._texts: dict[int, str] = {}  # by number
 
     def clear(self) -> None:
         """Clear the cache once the last watcher has left."""
-        self._known = {}
+        self._texts = {}
 
     def serialize(self, events: Events, number: int) -> tuple[str, int]:
         """Serialize the events after ``number``; return the text and the number of the last event."""
-        key = (number, events.number)
-        known = self._known.get(key)
-        if known is None:
-            new = events.events_after(number)
-            known = "".join(map(_serialize, new)), new[-1].number if new else number
-            self._known = {**dict(list(self._known.items())[1 - SERIALIZED_EVENTS_MAX :]), key: known}
-        return known
+        texts, stored = self._texts, events.stored_after(number)
+        for event in stored:
+            if event.number not in texts:
+                texts[event.number] = _serialize(event.read())
+        while len(texts) > EVENTS_STORED_MAX:
+            texts.pop(next(iter(texts)), None)
+        text = "".join(texts.get(event.number) or _serialize(event.read()) for event in stored)
+        return text, stored[-1].number if stored else number
 
 
 SERIALIZED_EVENTS: Final = Slot(SerializedEvents)

@@ -85,6 +85,7 @@ PLAIN_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
 INT32_MAX: Final = 2**31 - 1
 TITLE: Final = "Payment orders sandbox"
 ABOUT: Final = "The merchant API (/v1/) and the control API (/control/) of the sandbox."
+LICENSE: Final = {"name": "MIT", "identifier": "MIT"}
 KEY_SCHEME: Final = {
     "type": "http",
     "scheme": "basic",
@@ -203,7 +204,7 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
     return json.dumps(
         {
             "openapi": "3.1.0",
-            "info": {"title": TITLE, "version": __version__, "description": ABOUT},
+            "info": {"title": TITLE, "version": __version__, "description": ABOUT, "license": LICENSE},
             "servers": [{"url": public_url, "description": "This sandbox"}],
             "tags": [{"name": name, "description": about} for name, about in sorted(tags.items())],
             "paths": paths,
@@ -237,11 +238,12 @@ def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:
 def _operation(
     view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any], records: RecordSchemas
 ) -> dict[str, Any]:
-    summary = (getdoc(view) or "").splitlines()[0]
+    summary, _, details = (getdoc(view) or "").partition("\n")
     blueprint = rule.endpoint.partition(".")[0]
     operation: dict[str, Any] = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
+        **({"description": details.strip()} if details.strip() else {}),
         "tags": [_tag(rule, facts)[0]],
         "security": [{"apiKey": []}] if blueprint in BLUEPRINTS_WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),

@@ -55,8 +55,7 @@ def restore_text(project: Project, text: bytes) -> None:
         RequestRefused: see ``parse_snapshot``.
         Invalid: see ``snapshot.restore``.
     """
-    with project.services.creating_many():
-        restore(project, parse_snapshot(text))
+    restore(project, parse_snapshot(text))
 
 
 def parse_snapshot(body: bytes) -> Any:

@@ -1,13 +1,17 @@
 """Judges tests announced by the helpers in a suite in another language."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from http import HTTPStatus
 from itertools import islice
 from typing import Final
+from urllib.parse import urlsplit
 from zlib import crc32
+
+import requests
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import AdvanceLimits
@@ -26,26 +30,18 @@ from pytest_payment_sandbox.rehearsal.judging import (
     judge,
     judge_unfinished,
 )
-from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
-from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem, Books
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
+from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, PageFailed, read_pages
 from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 SETTLE_SECONDS: Final = 10.0
+PAGE_SECONDS_MAX: Final = 20.0
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 ONE_HOUR: Final = timedelta(hours=1)
 SERVER_ERROR: Final = 500
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The budget of a run, and sources outside the suite: the shop's books, and its pages about an order."""
-
-    budget: Budget
-    books: ExternalBooks | None = None
-    pages: Sequence[str] = ()
 
 
 @dataclass
@@ -62,7 +58,7 @@ class AnnouncedTest:
     """A run of a test that a helper announced."""
 
     def __init__(
-        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, sources: Sources
+        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, budget: Budget
     ) -> None:
         """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
         self.name = name
@@ -71,11 +67,12 @@ class AnnouncedTest:
         self.memory = memory
         self.error = ""  # the reason why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
-        self._sources = sources
+        self._budget = budget
         self._verdict: RunVerdict | None = None
         self._timeline = ""
+        self._line: SourceLine | None = None
         if memory.baseline is not None:
-            self.run.calls.set_limit(memory.baseline.most_calls)
+            self.run.follow(memory.baseline.most_calls, memory.baseline.busy)
         project.epoch.ids = Ids(crc32(name.encode()))
         if not project.epoch.state.clock.running:
             change_clock(project, now=_next_hour(project.now()))
@@ -90,9 +87,9 @@ class AnnouncedTest:
     def result(self) -> Run:
         """The result of the run."""
         verdict = self._verdict or RunVerdict([], (), ())
-        return Run(verdict, self.run.steps, self.run.applied, self._timeline)
+        return Run(verdict, self.run.steps, self.run.applied, self._timeline, self._line)
 
-    def judge(self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]) -> None:
+    def judge(self, ending: EndOfTest, conversation: Conversation) -> None:
         """Judge the test right after its end, while its shop still handles webhooks."""
         project, run = self.project, self.run
         trial = Trial(
@@ -100,7 +97,6 @@ class AnnouncedTest:
             self.variation,
             ending.failure,
             self.memory.baseline,
-            [],
             self.memory.verdicts,
             lambda: self._read_view(ending, conversation),
         )
@@ -109,36 +105,41 @@ class AnnouncedTest:
             for name, period in ending.jobs:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
-            books = self._find_books(ending, conversation, environment)
-            verdict = judge(trial, partial(advance_to, project, self._sources.budget), books)
+            books = conversation.books if ending.has_books else None
+            verdict = judge(trial, partial(advance_to, project, self._budget), books)
         except Exception as error:
             if not self.variation:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
             verdict = judge_unfinished(run, error_problem(error))
         if verdict.problems:
             baseline_calls = self.memory.baseline.calls if self.memory.baseline is not None else ()
-            changed_line = _changed_line(run, ending.calls, baseline_calls)
-            notes = [*changed_line, *ending.stack.splitlines(), *_error_lines(project)]
+            self._line = _changed_line(run, ending.calls, baseline_calls)
+            notes = [*ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = describe_timeline([run], notes)
         self._verdict = verdict._replace(calls=[each.located for each in ending.calls])
 
-    def _find_books(
-        self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]
-    ) -> Books | None:
-        if ending.has_books:
-            return conversation.books
-        source = self._sources.books
-        if source is None:
-            return None
-        key = self.project.masking.api_key or ""
-        own = {**environment, "SANDBOX_API_KEY": key, "SANDBOX_TEST": self.name}
-        return lambda: source.read_entries(self.project, own)
-
     def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
-        is_first = self.memory.baseline is None
-        pages = read_pages(self.project, get, self._sources.pages, is_first=is_first)
+        twice = self.memory.baseline is None
+        pages = read_pages(self.project, get, (), twice=twice)
         return CustomerView(pages, Emails((), 0))
+
+
+def request_page(url: str) -> str | None:
+    """Request a page of a shop on this machine, without cookies; return None if the page does not exist.
+
+    Raises:
+        PageFailed: the shop responds with an error.
+    """
+    if urlsplit(url).hostname not in LOOPBACK:
+        return None
+    try:
+        answer = requests.get(url, timeout=PAGE_SECONDS_MAX)
+    except requests.RequestException:
+        return None
+    if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise PageFailed(f"status {answer.status_code}")
+    return answer.text if answer.status_code == HTTPStatus.OK else None
 
 
 def unfinished_run(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> Run:
@@ -155,13 +156,12 @@ def unfinished_run(test: AnnouncedTest | None, variation: ChangedSteps, failure:
 
 def _changed_line(
     run: RehearsedRun, calls: Sequence[AnnouncedCall], baseline_calls: Sequence[LocatedCall]
-) -> list[str]:
+) -> SourceLine | None:
     """Return the location of the changed call in the shop, if the helper reported it."""
     changed = _find_changed_call(run, calls)
     if changed is None:
-        return []
-    line = deciding_line(changed.located, [*(each.located for each in calls), *baseline_calls])
-    return [f"the changed call is made at {line[0]}:{line[1]}"] if line is not None else []
+        return None
+    return deciding_line(changed.located, [*(each.located for each in calls), *baseline_calls])
 
 
 def _find_changed_call(run: RehearsedRun, calls: Sequence[AnnouncedCall]) -> AnnouncedCall | None:

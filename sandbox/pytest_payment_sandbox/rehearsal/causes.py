@@ -8,7 +8,14 @@ from typing import Final, NamedTuple
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import CREATE, READ
 from payment_sandbox.testing.books import BookEntry
-from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, kind_of_call, order_id_of
+from pytest_payment_sandbox.rehearsal.changes import (
+    CAPTURES_SEGMENT,
+    REFUNDS_SEGMENT,
+    ChangedSteps,
+    kind_of_call,
+    order_id_of,
+)
+from pytest_payment_sandbox.rehearsal.reconciliation import Purchase, order_records, purchase_of
 
 PAID_STATUSES: Final = ("completed", "accepted")
 MARKS_PAID_PHRASE: Final = "the shop marks a purchase as paid"
@@ -37,18 +44,14 @@ def observe_signs(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs
         return frozenset(
             f"the last status that the shop read is {each[-1]!r}" for each in end.statuses.values()
         )
-    problems = _find_failed_changes(project)
+    problems, records = _find_failed_changes(project), order_records(project)
     return frozenset(
         chain(
             _first_occurrences(snapshots, lambda entry: entry.paid, MARKS_PAID_PHRASE),
             _first_occurrences(snapshots, lambda entry: entry.shipped, SHIPS_PHRASE),
             _first_occurrences(snapshots, lambda entry: entry.cancelled, "the shop cancels a purchase"),
             _find_unmarked_payments(end),
-            *(
-                _find_continuations(entry, problems)
-                for entry in end.entries
-                if entry.shipped or entry.refunded
-            ),
+            *(_find_continuations(purchase_of(entry, records), problems) for entry in end.entries),
         )
     )
 
@@ -96,25 +99,28 @@ def _find_unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
             yield f"the shop reads {status!r}, but does not mark the purchase as paid"
 
 
-def _find_failed_changes(project: Project) -> dict[str, str]:
-    """Return how the last change to each order failed, by order id; omit orders where it succeeded."""
-    failed: dict[str, str] = {}
+def _find_failed_changes(project: Project) -> dict[str, tuple[str, str]]:
+    """Return the path of the last change to each order, and how it failed; omit orders where it succeeded."""
+    failed: dict[str, tuple[str, str]] = {}
     for entry in project.epoch.journal.entries():
         if kind_of_call(entry.method, entry.path) in (READ, CREATE):
             continue
         order_id = order_id_of(entry.path)
         failed.pop(order_id, None)
         if entry.status is None or entry.status >= 500:
-            failed[order_id] = "got no response"
+            failed[order_id] = entry.path, "got no response"
         elif entry.status >= 400:
-            failed[order_id] = "was refused"
+            failed[order_id] = entry.path, "was refused"
     return failed
 
 
-def _find_continuations(entry: BookEntry, problems: Mapping[str, str]) -> Iterator[str]:
-    for order_id in entry.orders:
-        if order_id in problems:
-            yield f"{CONTINUES_PHRASE} {problems[order_id]}"
+def _find_continuations(purchase: Purchase, problems: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """Find failed calls whose result the books claim; a shop may also wait, and repeat its call later."""
+    for order_id in purchase.entry.orders:
+        path, problem = problems.get(order_id, ("", ""))
+        is_shipped = CAPTURES_SEGMENT in path and purchase.entry.shipped > purchase.received
+        if is_shipped or (REFUNDS_SEGMENT in path and purchase.entry.refunded > purchase.refunded):
+            yield f"{CONTINUES_PHRASE} {problem}"
 
 
 def find_cause(

@@ -10,8 +10,11 @@ from payment_sandbox.scenarios.variation_catalogue import rehearsal_variations
 
 CREATION_PATHS: Final = ("/v1/orders", "/v1/bankqr")
 
+CAPTURES_SEGMENT: Final = "/captures/"
+REFUNDS_SEGMENT: Final = "/refunds/"
 ORDER_ID_INDEX: Final = 3  # the position of the order id in a split path
 
+EXAMPLE: Final = "such as webhook:2:twice"
 UNCHANGED: Final = "unchanged"  # the name of the variation without changes
 IN_JOB: Final = " in its job "  # comes last in the label of a call by a job
 
@@ -80,8 +83,8 @@ def parse_changed_step(text: str) -> ChangedStep:
     if not name and number in known:
         raise ValueError(f"{text!r} has no number: use {kind}:1:{number} for the first {kind}")
     if name not in known or not number.isdecimal():
-        expected = f"one of {', '.join(sorted(known))}" if known else "a variation such as webhook:2:twice"
-        raise ValueError(f"{text!r} is not a variation: expected {expected}")
+        names = f" with one of {', '.join(sorted(known))}" if number.isdecimal() and known else ""
+        raise ValueError(f"{text!r} is not a variation: expected kind:number:name{names}, {EXAMPLE}")
     return ChangedStep(f"{kind}:{number}", known[name])
 
 

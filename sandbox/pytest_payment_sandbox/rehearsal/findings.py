@@ -13,6 +13,7 @@ from pytest_payment_sandbox.rehearsal.changes import (
     variation_name,
 )
 from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX
+from pytest_payment_sandbox.rehearsal.places import SourceLine
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 
@@ -27,6 +28,7 @@ class RehearsalFinding(NamedTuple):
     variation: ChangedSteps
     change: str  # the variation in one sentence
     timeline: str = ""
+    line: SourceLine | None = None  # the line of the changed call, if it is known
     cause: str = ""  # the common cause; empty if the change itself is the cause
     shown_by: Sequence[str] = ()  # the names of all variations with the finding
 
@@ -74,7 +76,7 @@ class Findings:
             if not variation:
                 self._usual_kinds.add(problem.kind)
             key = problem.kind, _place_of(variation, replay.steps)
-            finding = RehearsalFinding(shown[problem.kind], variation, change, replay.timeline)
+            finding = RehearsalFinding(shown[problem.kind], variation, change, replay.timeline, replay.line)
             self.confirmed.setdefault(key, finding)
 
     def with_causes(self, runs: Mapping[ChangedSteps, Run]) -> list[RehearsalFinding]:

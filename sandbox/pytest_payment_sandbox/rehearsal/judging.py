@@ -1,15 +1,19 @@
 """Judges one run of a test once the project is idle: after all retries, jobs and due events."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.judge import HINT, Finding, review
+from payment_sandbox.judge.evidence import ACCEPTED_STATUSES
+from payment_sandbox.judge.payment_checks import lapsed_authorizations
+from payment_sandbox.judge.webhook_checks import attempt_id
 from payment_sandbox.kernel.masking import MASK
-from payment_sandbox.operations.review import HINT, Finding, review
-from payment_sandbox.operations.review.payment_checks import lapsed_authorizations
-from payment_sandbox.operations.review.webhook_checks import attempt_id
 from payment_sandbox.orders.webhooks import NO_ANSWER, Delivery, DeliveryState, WebhookAttempt
+from payment_sandbox.projects.journal import AgendaEvent
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import (
     CALLS,
@@ -19,7 +23,7 @@ from payment_sandbox.scenarios.variation import (
     Step,
     Trait,
 )
-from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
+from payment_sandbox.scenarios.variation_catalogue import UNPAID_STATUSES, WEBHOOKS_FIRST
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, observe_signs
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
@@ -42,6 +46,7 @@ from pytest_payment_sandbox.rehearsal.run_comparison import (
     RecurringCharges,
     count_recurring_charges,
     find_extra_charges,
+    find_extra_money,
     find_extra_refunds,
     find_repeated_moves,
     find_unshipped_captures,
@@ -54,12 +59,14 @@ JUDGING_PERIOD: Final = timedelta(days=40)
 ONE_SECOND: Final = timedelta(seconds=1)
 THREE_DAYS_VARIATION: Final = "three-days"
 EARLY_EXPIRY_MAX: Final = timedelta(days=4)  # includes the duration of the test itself
+UNREAD_RULE: Final = "HOOK-08"
 UNANSWERED_RULE: Final = "HOOK-09"
 NOTHING_EXCUSED: Final[Mapping[str, Set[str]]] = MappingProxyType({})
 BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
-ACCEPTED_STATUSES: Final = range(200, 300)
 REVIEW_PREFIX: Final = "review "
 """The prefix of the kinds of problems that come from the review."""
+KINDS_OF_HISTORY: Final = ("went-back", "captured-not-shipped")
+"""Kinds of problems that depend on the course of a run, so that no run shares them by its state."""
 LESS_SPECIFIC_KINDS: Final = ("invariant", "review", "shown", "mailed", "test")
 SAME_NUMBER_RULE: Final = "ORD-07"
 DUPLICATE_ORDER_RULES: Final = frozenset({SAME_NUMBER_RULE, "CTL-23"})
@@ -75,6 +82,7 @@ Advance = Callable[[datetime], Any]
 
 State = tuple[Any, ...]
 """The shop's books and the service's records, for comparison with other runs."""
+_QUOTED_TEXT: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
 
 
 class RunVerdict(NamedTuple):
@@ -103,18 +111,18 @@ class Trial(NamedTuple):
     """A run to be judged.
 
     ``failure`` is the failure of the test, and ``baseline`` is the verdict on the unchanged test.
-    ``verdicts`` has the verdicts so far, ``books_history`` has the shop's books during the test, and
-    ``snapshots`` has the books before each webhook. ``read_view`` reads the shop's pages and emails.
+    ``verdicts`` has the verdicts so far, and ``snapshots`` has the books before each action and webhook.
+    ``read_view`` reads the shop's pages and emails.
     """
 
     run: RehearsedRun
     changes: Sequence[ChangedStep]
     failure: str | None
     baseline: RunVerdict | None
-    books_history: Sequence[list[BookEntry]]
     verdicts: Verdicts
     read_view: Callable[[], CustomerView]
     snapshots: Sequence[BooksSnapshot] = ()
+    peek_view: Callable[[], CustomerView] | None = None  # shows the state of a shop without books
 
     @property
     def project(self) -> Project:
@@ -156,7 +164,7 @@ class _Judge:
         self._project = trial.run.project
         self._advance = advance
         self._books = books
-        self._books_history = [*trial.books_history]
+        self._books_history = [each.entries for each in trial.snapshots]
         self._state_keys: list[str] = []
         self._view: CustomerView | None = None
         self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop
@@ -177,7 +185,9 @@ class _Judge:
         signs = observe_signs([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += find_unpaid_purchases(entries, order_records(project))
         charges = count_recurring_charges(project)
-        twin = self._find_twin(entries) or self._find_twin_after_a_day()
+        has_shown_state = self._books is None and trial.peek_view is not None
+        twin = None if has_shown_state else self._find_twin(entries, problems)
+        twin = twin or self._find_twin_after_a_day(problems)
         state, moved = (twin.state, twin.moved) if twin is not None else self._advance_to_end()
         trace = _trace_steps(trial.run.steps)
         problems += [*self._early_review, *self._late_problems, *_find_review_problems(trial, trace)]
@@ -220,20 +230,34 @@ class _Judge:
         self._books_history.append(entries)
         return entries
 
-    def _find_twin(self, entries: list[BookEntry]) -> RunVerdict | None:
-        """Return the verdict on an earlier run in the same state, if any, and end this run."""
+    def _find_twin(
+        self, entries: list[BookEntry], problems: Sequence[BookProblem], shown: CustomerView | None = None
+    ) -> RunVerdict | None:
+        """Return the verdict on an earlier run in the same state, if any, and end this run.
+
+        A run with other kinds of problems than its twin is not ended: the rest of the run may heal them.
+        """
+        trial = self._trial
         known = entries if self._books is not None else None
-        key = f"{len(self._state_keys)} {_state_key(self._trial.run, known)}"
-        twin = self._trial.verdicts.get(key)
+        key = f"{len(self._state_keys)} {_state_key(trial.run, known, shown)}"
+        twin = trial.verdicts.get(key)
         if twin is None:
             self._state_keys.append(key)
             return None
-        self._trial.run.stop_recording()
-        self._late_problems += twin.late_problems
+        own = [
+            *problems,
+            *_find_review_problems(trial, _trace_steps(trial.run.steps)),
+            *_find_call_problems(self._project, trial.run),
+            *find_reversals(self._books_history, order_records(self._project)),
+        ]
+        if {each.kind for each in own} - {each.kind for each in twin.problems}:
+            return None
+        trial.run.stop_recording()
+        self._late_problems += [each for each in twin.late_problems if each.kind not in KINDS_OF_HISTORY]
         self._late_problems += find_reversals(self._books_history, order_records(self._project))
         return twin
 
-    def _find_twin_after_a_day(self) -> RunVerdict | None:
+    def _find_twin_after_a_day(self, problems: Sequence[BookProblem]) -> RunVerdict | None:
         """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
         project = self._project
         now = project.now()
@@ -241,10 +265,13 @@ class _Judge:
         self._trial.run.stop_recording()
         entries = self._read_entries()
         self._check_authorizations(entries)
+        trial, view = self._trial, None
         if self._reads_pages_early():
-            self._early_review = _find_review_problems(self._trial, _trace_steps(self._trial.run.steps))
-            self._view = self._trial.read_view()
-        return self._find_twin(entries)
+            self._early_review = _find_review_problems(trial, _trace_steps(trial.run.steps))
+            view = self._view = trial.read_view()
+        elif self._books is None and trial.peek_view is not None:
+            view = trial.peek_view()
+        return self._find_twin(entries, [*problems, *self._early_review, *self._late_problems], view)
 
     def _moments_before_expiry(self) -> list[datetime]:
         """Return the last second of each open authorization."""
@@ -293,31 +320,53 @@ class _Judge:
 def _extra_moves(trial: Trial, charges: RecurringCharges, moved: Moved) -> Iterator[BookProblem]:
     """Find charges, refunds and shipments that the unchanged run lacks."""
     if trial.baseline is not None:
+        yield from find_extra_money(moved, trial.baseline.moved, trial.changes)
         yield from find_extra_charges(charges, trial.baseline.charges, trial.changes)
         yield from find_extra_refunds(moved, trial.baseline.moved, trial.changes, trial.run.steps)
         if all(isinstance(each.change.effect, Repeat) for each in trial.changes):
             yield from find_repeated_moves(moved, trial.baseline.moved)
 
 
-def _state_key(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
+def _state_key(run: RehearsedRun, entries: list[BookEntry] | None, shown: CustomerView | None) -> str:
     """Return the state that determines the rest of a run, including the changes that can still take effect.
 
-    If there are no books, the state includes the webhook attempts.
+    ``shown`` is what customers see now. If there are no books, the state includes the webhook attempts.
     """
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()
     attempts = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
-    return repr(
-        (
-            epoch.now(),
-            run.pending,
-            sorted(map(label_without_job, run.steps)),
-            list(epoch.store.orders_newest_first()),
-            [(due.at, due.item.label) for due in epoch.timeline],
-            [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
-            attempts if entries is None else entries,
-        )
+    orders = list(epoch.store.orders_newest_first())
+    return rename_numbers(
+        epoch.now(),
+        run.pending,
+        sorted(map(label_without_job, run.steps)),
+        orders,
+        [(due.at, due.item.label) for due in epoch.timeline],
+        [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
+        attempts if entries is None else in_order(entries, [order.id for order in orders]),
+        shown,
     )
+
+
+def rename_numbers(*parts: object) -> str:
+    """Represent parts of a state; strings with numbers are renamed by their first appearance.
+
+    A shop whose database counts across runs numbers the same purchase differently in each run.
+    """
+    names: dict[str, str] = {}
+
+    def rename(match: re.Match[str]) -> str:
+        has_number = any(map(str.isdigit, match[0]))
+        return names.setdefault(match[0], f"<{len(names)}>") if has_number else match[0]
+
+    return _QUOTED_TEXT.sub(rename, "\n".join(map(repr, parts)))
+
+
+def in_order(entries: Iterable[BookEntry], order_ids: Sequence[str]) -> list[BookEntry]:
+    """Sort entries by their orders at the service, and convert their numbers to text."""
+    places = {order_id: place for place, order_id in enumerate(order_ids)}
+    named = [replace(each, purchase=str(each.purchase), orders=[*map(str, each.orders)]) for each in entries]
+    return sorted(named, key=lambda each: [places.get(order_id, -1) for order_id in each.orders])
 
 
 def _next_number(delivery: Delivery) -> int | None:
@@ -360,7 +409,7 @@ def judge_without_books(
         run.stop_recording()
         problems += _find_mistakes(run.project, lambda rule: rule not in excused_rules)
         problems += _find_call_problems(run.project, run)
-    state = tuple(_build_state(run.project, ()) for run in runs)
+    state = "", tuple(_build_state(run.project, ()) for run in runs)
     return RunVerdict(_pick_one_per_kind(problems), trace, state)
 
 
@@ -396,7 +445,8 @@ def _find_early_expiries(project: Project, changes: Sequence[ChangedStep]) -> li
     if [changed.change.name for changed in changes] != [THREE_DAYS_VARIATION]:
         return []
     orders = {order.id: order for order in project.epoch.store.orders_newest_first()}
-    created_at = [orders[order_id].created for order_id in lapsed_authorizations(project.epoch, orders)]
+    expiries = project.epoch.journal.of(AgendaEvent)
+    created_at = [order.created for order in lapsed_authorizations(expiries, orders)]
     if not created_at or project.now() - min(created_at) > EARLY_EXPIRY_MAX:
         return []
     return [
@@ -417,6 +467,7 @@ def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProble
     if trial.baseline is not None and not _has_more_creations(trace, trial.baseline):
         excused_rules |= DUPLICATE_ORDER_RULES  # two customers bought the same goods; no creation was resent
     excused = {
+        UNREAD_RULE: _find_harmless_attempts(trial.project),
         UNANSWERED_RULE: _find_deferred_attempts(trial.run, trial.changes) | _find_late_attempts(trial),
         POLLING_RULE: trial.run.scheduled_calls,
     }
@@ -443,6 +494,19 @@ def has_changed_calls(changes: Sequence[ChangedStep]) -> bool:
 def find_unrelated_mistakes(project: Project) -> list[BookProblem]:
     """Return violations of the unrelated rules, which are reported only for the unchanged test."""
     return _find_mistakes(project, UNRELATED_RULES.__contains__)
+
+
+def _find_harmless_attempts(project: Project) -> Set[str]:
+    """Return the ids of webhook attempts for the end of an order that nobody has paid, such as its expiry."""
+    records = order_records(project)
+    return {
+        attempt_id(delivery, attempt)
+        for delivery in project.epoch.store.deliveries()
+        if delivery.status in UNPAID_STATUSES
+        and (record := records.get(delivery.order_id)) is not None
+        and not (record.received or record.authorized)
+        for attempt in delivery.delivery_attempts
+    }
 
 
 def _find_late_attempts(trial: Trial) -> Set[str]:
@@ -521,5 +585,5 @@ def _pick_one_per_kind(problems: Iterable[BookProblem]) -> list[BookProblem]:
 
 
 def _build_state(project: Project, entries: Iterable[BookEntry]) -> State:
-    records = order_records(project).values()
-    return (tuple(sorted(map(repr, entries))), tuple(record[1:] for record in records))
+    records = order_records(project)
+    return rename_numbers(in_order(entries, [*records])), tuple(record[1:] for record in records.values())

@@ -1,14 +1,17 @@
-"""Finds the line of a shop that decided to make a call, rather than the client that makes all calls."""
+"""Finds the line of a shop that decided to make a call, rather than a function that passes the call on."""
 
+import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from payment_sandbox.testing.shops.tracebacks import LIBRARY_FOLDERS, POSTING_MODULE, stack_frames
 
+PYTHON_SUFFIX: Final = ".py"
 FOREIGN_PATHS: Final = (
     "node_modules/",
     "vendor/",
@@ -65,12 +68,103 @@ def _is_foreign(file: str) -> bool:
     return any(each in (name if each in ("test", "spec") else file) for each in FOREIGN_PATHS)
 
 
-def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
-    """Return the line that decided on a call: the innermost line outside the shop's client.
+LOG_NAMES: Final = ("log", "logger", "logging", "print", "sleep", "time", "warnings")
+PLAIN_STATEMENTS: Final = (
+    ast.AnnAssign,
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.Expr,
+    ast.For,
+    ast.If,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Pass,
+    ast.Break,
+    ast.Continue,
+    ast.Raise,
+    ast.Return,
+    ast.Try,
+    ast.While,
+    ast.With,
+)
+"""The statements of a function that passes a call on, with retries, time limits and errors."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-    The client is a file that makes several kinds of calls for other files. In a shop without a client, it is
-    the innermost line that only calls of this kind use. ``calls`` has all calls of the run.
+
+def is_python(lines: Iterable[SourceLine]) -> bool:
+    """Whether all lines are Python code."""
+    return all(file.endswith(PYTHON_SUFFIX) for file, _ in lines)
+
+
+def innermost_decision(lines: Sequence[SourceLine]) -> SourceLine | None:
+    """Return the innermost line, of Python code, whose function does more than to pass the call on.
+
+    A test or a framework has called the outermost function, so that one decides if all others pass it on.
     """
+    return next((line for line in lines if not _passes_on(*line)), next(iter(lines[-1:]), None))
+
+
+def _passes_on(file: str, line: str) -> bool:
+    """Whether the function around a line returns the result of its call, and does nothing else."""
+    function = _function_at(file, int(line))
+    if function is None or function.decorator_list:
+        return False
+    parts = list(ast.walk(function))[1:]
+    local = {each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    own = [each for each in parts if isinstance(each, ast.stmt)]
+    return any(map(_returns_result, own)) and all(_is_plain(each, local) for each in own)
+
+
+def _returns_result(statement: ast.stmt) -> bool:
+    """Whether a statement returns the result of a call, or a part of it; a comparison is a decision."""
+    value = statement.value if isinstance(statement, ast.Return) else None
+    while isinstance(value, ast.Await | ast.Subscript | ast.Attribute):
+        value = value.value
+    return isinstance(value, ast.Call | ast.Name)
+
+
+def _is_plain(statement: ast.stmt, local: Collection[str]) -> bool:
+    """Whether a statement has no effect outside its function, apart from calls, logs and pauses."""
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(target, ast.Name | ast.Tuple) for target in statement.targets)
+    if not isinstance(statement, ast.Expr) or isinstance(statement.value, ast.Constant):
+        return isinstance(statement, PLAIN_STATEMENTS)
+    value = statement.value
+    while isinstance(value, ast.Await | ast.Call | ast.Attribute | ast.Subscript):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, ast.Name) and value.id in {*local, *LOG_NAMES}
+
+
+def _function_at(file: str, line: int) -> Function | None:
+    """Return the innermost function around a line of Python code; None in other languages and modules."""
+    functions = [
+        each for each in _functions_in(file) if each.lineno <= line <= (each.end_lineno or each.lineno)
+    ]
+    return max(functions, key=lambda each: each.lineno, default=None)
+
+
+@lru_cache(maxsize=64)
+def _functions_in(file: str) -> tuple[Function, ...]:
+    try:
+        tree = (
+            ast.parse(Path(file).read_text(encoding="utf-8"))
+            if file.endswith(PYTHON_SUFFIX)
+            else ast.Module([], [])
+        )
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    return tuple(each for each in ast.walk(tree) if isinstance(each, Function))
+
+
+def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
+    """Return the line that decided on a call: the innermost line that does more than to pass the call on.
+
+    In other languages than Python, it is the innermost line outside the shop's client: a file that makes
+    several kinds of calls for other files. In a shop without a client, it is the innermost line that only
+    calls of this kind use. ``calls`` has all calls of the run.
+    """
+    if is_python(call.lines):
+        return innermost_decision(call.lines)
     kinds: dict[SourceLine, set[str]] = defaultdict(set)
     inner_kinds: dict[str, set[str]] = defaultdict(set)  # the calls that each file makes for other files
     for each in calls:

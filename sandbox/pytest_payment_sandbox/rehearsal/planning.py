@@ -32,6 +32,7 @@ from pytest_payment_sandbox.rehearsal.changes import (
     variation_name,
 )
 from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, RunVerdict
+from pytest_payment_sandbox.rehearsal.places import SourceLine
 
 PAIRS_MAX: Final = 200  # pairs tried per test
 EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
@@ -49,6 +50,7 @@ class Run(NamedTuple):
     steps: Sequence[Step] = ()
     applied: Collection[ChangedStep] = ()
     timeline: str = ""
+    line: SourceLine | None = None  # the shop's line of the changed call, if it is known
     traits: Trait = NO_TRAITS  # the requirements of variations that the test meets
 
     @property

@@ -97,6 +97,11 @@ class Purchase(NamedTuple):
         return sum(record.refunded for record in self.orders)
 
     @property
+    def is_captured(self) -> bool:
+        """Whether the shop itself captured the amount that the customer paid."""
+        return all(record.authorized for record in self.orders if record.received)
+
+    @property
     def net_received(self) -> int:
         """The amount paid and not refunded, in cents."""
         return self.received - self.refunded
@@ -140,9 +145,15 @@ def _check_partial_payment(purchase: Purchase) -> str | None:
 
 
 def _check_missed_payment(purchase: Purchase) -> str | None:
-    if purchase.net_received <= 0 or purchase.entry.paid:
+    if purchase.net_received <= 0 or purchase.entry.paid or purchase.is_captured:
         return None
     return f"the customer paid {euros(purchase.net_received)}, but the shop does not mark it as paid"
+
+
+def _check_missed_capture(purchase: Purchase) -> str | None:
+    if purchase.net_received <= 0 or purchase.entry.paid or not purchase.is_captured:
+        return None
+    return f"{euros(purchase.net_received)} was captured, but the shop's books show no payment"
 
 
 def _check_double_payment(purchase: Purchase) -> str | None:
@@ -185,6 +196,7 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
     PAID_FOR_NOTHING_KIND: _check_missing_payment,
     "paid-in-part": _check_partial_payment,
     "payment-missed": _check_missed_payment,
+    "capture-missed": _check_missed_capture,
     PAID_TWICE_KIND: _check_double_payment,
     "refunds-differ": _check_missing_refund,
     REFUNDED_AGAIN_KIND: _check_surplus_refund,

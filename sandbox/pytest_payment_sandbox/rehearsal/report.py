@@ -6,16 +6,38 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from payment_sandbox.operations.review.lessons import lesson_of
+from payment_sandbox.judge.lessons import (
+    ACT_ONCE,
+    CAPTURE_IN_TIME,
+    GO_FORWARD,
+    LOST_RESPONSE,
+    NOTICE_PAYMENTS,
+    READ_ORDER,
+    Lesson,
+    lesson_of,
+    where_to_read,
+)
+from payment_sandbox.scenarios import variation_catalogue as risks
+from payment_sandbox.scenarios.effects import Fault, WebhookEffect
+from payment_sandbox.scenarios.variation import Repeat, Variation
+from pytest_payment_sandbox.rehearsal.causes import is_mistake
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
-from pytest_payment_sandbox.rehearsal.places import shop_lines
+from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, UNANSWERED_RULE
+from pytest_payment_sandbox.rehearsal.places import SourceLine, innermost_decision, is_python, shop_lines
+from pytest_payment_sandbox.rehearsal.reconciliation import CHECKS
+from pytest_payment_sandbox.rehearsal.run_comparison import MOVE_KINDS
 
 JSON_SUFFIX: Final = ".json"
-MISTAKES_ADDRESS: Final = (
-    "https://github.com/payment-sandbox/payment-sandbox/blob/main"
-    "/sandbox/payment_sandbox/ui/docs/pages/mistakes.md"
-)
+SECTIONS_BY_RISK: Final = {
+    risks.DUPLICATION: ACT_ONCE.section,
+    risks.UNDONE_PAYMENT: GO_FORWARD.section,
+    risks.DOUBLE_PAYMENT: LOST_RESPONSE.section,
+    risks.UNSHIPPED: NOTICE_PAYMENTS.section,
+}
+"""The section about a mistake that a change with this risk reveals."""
+KINDS_WITH_CAUSES: Final = (*CHECKS, *MOVE_KINDS, "unknown-money", "went-back", "captured-not-shipped")
+KINDS_OF_EXCEPTIONS: Final = ("hangs", "not-judged", f"{REVIEW_PREFIX}{UNANSWERED_RULE}")
 TestReport = dict[str, Any]
 """The report on a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
 Reports = Sequence[TestReport]
@@ -41,20 +63,44 @@ def report_of(name: str, outcome: RehearsalOutcome, rerun_command: Callable[[str
         "left": outcome.untried,
         "alike": outcome.duplicates,
         "repeated": outcome.repeated,
-        "notes": [*outcome.notes, *(f"seen once, but not again: {each}" for each in outcome.seen_once)],
+        "notes": [*outcome.notes, *_note_seen_once(outcome.seen_once)],
         "findings": [_report_finding(each, rerun_command(each.name)) for each in outcome.findings],
     }
 
 
-def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, Any]:
+def _note_seen_once(problems: Sequence[str]) -> list[str]:
+    """Return one line about all problems that did not reproduce."""
+    return [f"seen once, but not again: {'; '.join(dict.fromkeys(problems))}"] if problems else []
+
+
+def _lesson_of(finding: RehearsalFinding) -> Lesson | None:
+    """Return the lesson of a finding: the cost of its kind, and the section about its cause."""
     lesson = lesson_of(finding.problem.kind)
-    risk = f"Risk: {lesson.risk}. See {MISTAKES_ADDRESS}#{lesson.section}" if lesson is not None else ""
+    if lesson is None or finding.problem.kind not in KINDS_WITH_CAUSES:
+        return lesson
+    if finding.cause:
+        return lesson._replace(section=READ_ORDER.section) if is_mistake(finding.cause) else lesson
+    sections = {_section_of(each.change, lesson) for each in finding.variation}
+    return lesson._replace(section=sections.pop()) if len(sections) == 1 else lesson
+
+
+def _section_of(change: Variation, lesson: Lesson) -> str:
+    """Return the section about the mistake that a change reveals, or else the lesson's own."""
+    if change.risk == risks.NO_CAPTURE:
+        return CAPTURE_IN_TIME.section if lesson == READ_ORDER else lesson.section
+    is_about_calls = isinstance(change.effect, Fault | WebhookEffect | Repeat)
+    return SECTIONS_BY_RISK.get(change.risk, lesson.section) if is_about_calls else lesson.section
+
+
+def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, Any]:
+    lesson = _lesson_of(finding)
+    risk = f"Risk: {lesson.risk}. See {where_to_read(lesson.path)}" if lesson is not None else ""
     return {
         "kind": finding.problem.kind,
         "sentence": finding.sentence,
         "effect": finding.problem.sentence,
         "change": finding.cause or finding.change,
-        "line": shop_line(f"{finding.problem.sentence}\n{finding.timeline}"),
+        "line": _line_of(finding),
         "smallest": finding.change if finding.cause else "",
         "shown_by": list(finding.shown_by),
         "lesson": risk,
@@ -65,12 +111,25 @@ def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, 
     }
 
 
+def _line_of(finding: RehearsalFinding) -> str:
+    """Return the shop's line of the changed call; after an exception, the line that raised it."""
+    raised = shop_line(f"{finding.problem.sentence}\n{finding.timeline}")
+    changed = _format_line(finding.line) if finding.line is not None else ""
+    return (raised or changed) if finding.problem.kind in KINDS_OF_EXCEPTIONS else (changed or raised)
+
+
 def shop_line(text: str) -> str:
     """Return the shop's line in the first stack trace in a text, such as ``shop.mjs:31``, or ""."""
-    file, line = next(iter(shop_lines(text)), ("", ""))
+    lines = shop_lines(text)
+    line = innermost_decision(lines) if is_python(lines) else lines[0]
+    return _format_line(line) if line is not None else ""
+
+
+def _format_line(source_line: SourceLine) -> str:
+    file, line = source_line
     with suppress(ValueError):
         file = str(Path(file).relative_to(Path.cwd()))
-    return f"{file}:{line}" if line else ""
+    return f"{file}:{line}"
 
 
 def _smallest_change(finding: Mapping[str, Any]) -> str:
@@ -99,13 +158,23 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
 
 
 def rows_of(tests: Reports) -> list[str]:
-    """Format each finding in one row: its effect, smallest change, line in the shop, and command."""
-    return [
-        f"{finding['effect']} | {finding['smallest'] or finding['change']}"
-        f"{' | at ' + finding['line'] if finding['line'] else ''} | {finding['again']}"
-        for test in tests
-        for finding in test["findings"]
-    ]
+    """Format each mistake in one row: its effect, smallest change, line in the shop, tests and command.
+
+    The same kind of problem at the same line, or after the same change, is one mistake.
+    """
+    mistakes: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for finding in (each for test in tests for each in test["findings"]):
+        change = finding["smallest"] or finding["change"]
+        mistakes.setdefault((finding["kind"], finding["line"] or change), []).append(finding)
+    return [_row_of(*findings) for findings in mistakes.values()]
+
+
+def _row_of(finding: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
+    count = len(others)
+    more = f"also in {count} other finding{'s' if count > 1 else ''}" if count else ""
+    line = f"at {finding['line']}" if finding["line"] else ""
+    parts = (finding["effect"], finding["smallest"] or finding["change"], line, more, finding["again"])
+    return " | ".join(filter(None, parts))
 
 
 def save(path: Path, report: Mapping[str, Any]) -> None:

@@ -1,19 +1,17 @@
 """Records the steps of one run of a rehearsed test, and applies the changes to them."""
 
-import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
-from itertools import dropwhile
 from threading import Condition, Thread, get_ident
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from payment_sandbox.judge.history import short_path
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.history import short_path
 from payment_sandbox.operations.redelivery import redeliver
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
@@ -61,7 +59,7 @@ from payment_sandbox.testing.shops.filling import (
 from payment_sandbox.testing.shops.submitting import Submission
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
-from pytest_payment_sandbox.rehearsal.pacing import JobPace
+from pytest_payment_sandbox.rehearsal.pacing import BusyTimes, JobPace
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, current_lines, deciding_line
 from pytest_payment_sandbox.rehearsal.scenes import (
     Scene,
@@ -91,8 +89,16 @@ ThreadPositions = dict[int, tuple[int, int]]
 """The position of each thread: its frame and instruction."""
 CUT_OFF_FAULT: Final = Fault.from_data({"reset": True})
 
-Visit = Callable[[Order, int], None]
-"""Opens the return page of an order in the given number of tabs."""
+
+class RunningTest(NamedTuple):
+    """What a run does with its test and its shop."""
+
+    visit: Callable[[Order, int], None] | None = None  # opens the return page in the given number of tabs
+    restart: Callable[[], None] | None = None  # restarts the shop
+    observe: Callable[[str], None] = lambda kind: None  # called before each action and webhook
+
+
+UNOBSERVED_TEST: Final = RunningTest()
 
 
 class Rendezvous:
@@ -180,8 +186,7 @@ class RehearsedRun(Rehearsal):
         changes: Sequence[ChangedStep] = (),
         *,
         is_threaded: bool = False,
-        visit: Visit | None = None,
-        restart: Callable[[], None] | None = None,
+        test: RunningTest = UNOBSERVED_TEST,
         recorder: StepRecorder | None = None,
     ) -> None:
         """Rehearse a project; ``recorder`` numbers the steps of several projects.
@@ -195,15 +200,13 @@ class RehearsedRun(Rehearsal):
         self.endless_waits: list[str] = []
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.on_act: Callable[[], None] = lambda: None
-        self.visit = visit
-        self.restart = restart
+        self._test = test
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_threaded = is_threaded
-        self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
+        self._versions: dict[str, list[Order]] = defaultdict(list)  # by order, oldest first
+        self._seen_versions: dict[str, int] = {}  # the newest version that the shop has seen, by order
         self.statuses: dict[str, tuple[str, ...]] = {}  # the statuses that the shop has read, by order
-        self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording = True
         self._rendezvous: Rendezvous | None = None
         self._is_acting = False  # whether an action outside the test is running
@@ -240,14 +243,20 @@ class RehearsedRun(Rehearsal):
         return list(self._call_lines.values())
 
     def find_changed_line(self, baseline_calls: Iterable[LocatedCall]) -> SourceLine | None:
-        """Return the line of the changed call, or of the first call after another change.
+        """Return the line of the changed call, of the call of a changed attempt, or of the next call.
 
         The line is the one that decided to make the call. It is known if the shop runs in this process.
         """
-        changed = self.applied[-1].step if self.applied else ""
-        steps = dropwhile(lambda name: name != changed, (step.name for step in self.steps))
-        located = [self._call_lines[name] for name in steps if name in self._call_lines]
+        changed, names = self.applied[-1].step if self.applied else "", [step.name for step in self.steps]
+        place = names.index(changed) if changed in names else len(names)
+        place -= changed.startswith(ATTEMPT) and names[place - 1] in self._call_lines
+        located = [self._call_lines[name] for name in names[place:] if name in self._call_lines]
         return deciding_line(located[0], [*self.located_calls, *baseline_calls]) if located else None
+
+    def follow(self, most_calls: int, busy: BusyTimes) -> None:
+        """Use the number of equal calls and the busy times of the jobs in the unchanged test."""
+        self.calls.set_limit(most_calls)
+        self.pace.baseline_busy = busy
 
     def end_test(self, *, has_failed: bool = False) -> None:
         """Mark the end of the test: afterwards, only reads by the shop's jobs are steps."""
@@ -335,20 +344,30 @@ class RehearsedRun(Rehearsal):
             self._record_run(job, changes_orders=True)
         return self.pace.record_call(job, f"{method} {path}")
 
-    def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the response to a call; a stale response has the order's previous status."""
-        responses_by_status, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
-        if is_stale:
-            status = next((other for other in reversed(responses_by_status) if other != status), status)
-        body = responses_by_status.get(status, body) if is_stale else body
-        responses_by_status[status] = body
+    def record_orders(self, orders: Mapping[str, Order]) -> None:
+        """Record the new versions of orders, which a stale response may repeat."""
+        for order_id, order in orders.items():
+            self._versions[order_id].append(order)
+
+    def earlier_version(self, order: Order) -> Order:
+        """Return the version before the current status, unless the shop has seen a newer version."""
+        seen = self._seen_versions.get(order.id, 0)
+        earlier = [
+            each for each in self._versions[order.id] if each.version >= seen and each.status != order.status
+        ]
+        return earlier[-1] if earlier else order
+
+    def record_answer(self, method: str, order: Order) -> None:
+        """Record the version of an order in a response to the shop."""
+        self._seen_versions[order.id] = max(order.version, self._seen_versions.get(order.id, 0))
+        if not self._versions[order.id]:
+            self._versions[order.id].append(order)
         if method == GET:
-            self.statuses[order_id] = (*self.statuses.pop(order_id, ()), status)
-        return body
+            self.statuses[order.id] = (*self.statuses.pop(order.id, ()), order.status)
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Return the effect of a change on a webhook attempt; only first attempts are steps."""
-        self.on_webhook()
+        self._test.observe(WEBHOOK)
         if self._gets_webhooks:
             self._look_for_end(delivery)
         if not self._gets_webhooks:
@@ -434,10 +453,11 @@ class RehearsedRun(Rehearsal):
     def _act(self, order_id: str, action: Action, do: Do) -> Order:
         if action.actor == CUSTOMER and self._is_address_lost(order_id):
             return self.project.find_order(order_id)
-        self.on_act()
+        self._test.observe(ACTION)
         self._act_for_other_customer(order_id, action)
         order = self.project.find_order(order_id)
-        attempt, before = order.last_transaction, earlier_open_orders(self.project, order, self._answers)
+        attempt = order.last_transaction
+        before = earlier_open_orders(self.project, order, self._seen_versions)
         about = OrderAction(
             action,
             is_hosted=order.is_hosted,
@@ -451,7 +471,10 @@ class RehearsedRun(Rehearsal):
         if not isinstance(effect, Action | ElapsedTime | ReplacementScene):
             return do(action)
         with self._jumping():
-            return play(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
+            return play(
+                effect,
+                Scene(self.project, order_id, action, do, self._test.visit, self._test.restart, before),
+            )
 
     @contextmanager
     def _jumping(self) -> Iterator[None]:
@@ -487,7 +510,7 @@ class RehearsedRun(Rehearsal):
         result = do()
         if isinstance(effect, ElapsedTime | ReplacementScene):
             with self._jumping():
-                play_after_advance(effect, self.project, self.restart)
+                play_after_advance(effect, self.project, self._test.restart)
         return result
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:

@@ -1,22 +1,25 @@
 """Compares a run with the unchanged run: repeated charges and shipments, and goods that never ship."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
-from payment_sandbox.scenarios.variation import ShopCall, Step
+from payment_sandbox.scenarios.variation import ShopCall, Step, Trait
 from payment_sandbox.scenarios.variation_catalogue import LOST_RESPONSE, UNPAID_STATUSES
 from payment_sandbox.testing.books import BookEntry
-from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of
+from pytest_payment_sandbox.rehearsal.changes import (
+    CAPTURES_SEGMENT,
+    REFUNDS_SEGMENT,
+    ChangedStep,
+    order_id_of,
+)
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem, order_records, purchase_of
 
 MOVE_KINDS: Final = ("charged-again", "refunded-again", "shipped-again")
 MOVE_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
-CAPTURES_SEGMENT: Final = "/captures/"
-REFUNDS_SEGMENT: Final = "/refunds/"
 CLIENT_ERRORS: Final = range(400, 500)
 
 
@@ -101,16 +104,36 @@ def find_extra_charges(
 ) -> Iterator[BookProblem]:
     """Find recurring charges, made before the test ended, that the unchanged run lacks.
 
-    Lost, late or failed calls and webhooks are no reason to charge a customer more often. A charge that
-    fails later counts as an attempt only: the changed test may end before the failure.
+    A charge that fails later counts as an attempt only: the changed test may end before the failure.
     """
     is_extra = charges.attempted > before.attempted and charges.charged > before.charged
-    if is_extra and all(isinstance(each.change.effect, Fault | WebhookEffect) for each in changes):
+    if is_extra and not any(map(_is_reason_to_charge, changes)):
         noun = "charge" if charges.charged == 1 else "charges"
         yield BookProblem(
             "charged-again",
             f"the shop made {charges.charged} {noun} to stored cards instead of {before.charged}",
         )
+
+
+def find_extra_money(moved: Moved, before: Moved, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
+    """Find payments that exceed the payments of the unchanged run, and are not refunded."""
+    is_extra = moved.received > before.received > 0
+    surplus = moved.received - moved.refunded - (before.received - before.refunded)
+    if is_extra and surplus > 0 and not any(map(_is_reason_to_charge, changes)):
+        yield BookProblem(
+            "charged-again", f"{euros(moved.received)} was charged instead of {euros(before.received)}"
+        )
+
+
+def _is_reason_to_charge(changed: ChangedStep) -> bool:
+    """Whether a change may be a reason to charge customers more often.
+
+    Lost, late and failed calls and webhooks and slow or failed charges are none, nor is any change after
+    which the test must end with the same result.
+    """
+    change = changed.change
+    is_same = bool(change.traits & (Trait.AT_ONCE | Trait.AT_REST))
+    return not is_same and not isinstance(change.effect, Fault | WebhookEffect | Mapping)
 
 
 def find_unshipped_captures(entries: Iterable[BookEntry], project: Project) -> Iterator[BookProblem]:

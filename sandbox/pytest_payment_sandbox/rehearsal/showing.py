@@ -156,8 +156,13 @@ Raises:
 """
 
 
-def read_pages(project: Project, get: GetPage, paths: Iterable[str], *, is_first: bool) -> list[ShownPage]:
-    """Return the return pages and the pages at ``paths``; request each page twice in the first run."""
+def read_pages(
+    project: Project, get: GetPage, paths: Iterable[str], opened: Iterable[str] = (), *, twice: bool
+) -> list[ShownPage]:
+    """Return the return pages, the pages at ``paths`` and the pages that the test itself has opened.
+
+    With ``twice``, a page whose text differs between two requests has no text.
+    """
     orders = [each for each in project.epoch.store.orders_newest_first() if not each.is_refund][::-1]
     records = order_records(project)
     order_urls = [
@@ -168,14 +173,27 @@ def read_pages(project: Project, get: GetPage, paths: Iterable[str], *, is_first
             *(path.replace(ORDER_ID_PLACEHOLDER, order.id) for path in paths),
         )
     ]
-    pages = []
-    for order, url in order_urls[:PAGES_MAX]:
-        empty = ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(records, order), None)
-        pages.append(_request_page(empty, get, url, twice=is_first))
+    empty = [
+        (ShownPage(urlsplit(url).path.replace(order.id, "…"), _is_paid(records, order), None), url)
+        for order, url in order_urls[:PAGES_MAX]
+    ]
+    pages = [_request_page(*each, get, twice=twice) for each in [*empty, *_find_opened(opened, order_urls)]]
     return [page for page in pages if page is not None]
 
 
-def _request_page(page: ShownPage, get: GetPage, url: str, *, twice: bool) -> ShownPage | None:
+def _find_opened(
+    opened: Iterable[str], order_urls: Sequence[tuple[Order, str]]
+) -> list[tuple[ShownPage, str]]:
+    """Return the other pages that a test has opened; their paths have no ids, which differ between runs."""
+    known = {urlsplit(url).path for _, url in order_urls}
+    others = [url for url in opened if urlsplit(url).path not in known]
+    return [
+        (ShownPage(_TOKEN_PATTERN.sub("…", urlsplit(url).path), None, None), url)
+        for url in others[:PAGES_MAX]
+    ]
+
+
+def _request_page(page: ShownPage, url: str, get: GetPage, *, twice: bool) -> ShownPage | None:
     """Request a page once or twice; return None if the page does not exist."""
     try:
         text = _request_text(get, url)
@@ -227,14 +245,14 @@ def find_visit_problems(
             )
 
 
-def open_page(browser: Browser, url: str) -> str | None:
-    """Request a page of a shop in this process.
+def open_page(browser: Browser, cookies: Mapping[str, str], url: str) -> str | None:
+    """Request a page of a shop in this process; ``cookies`` has those of the pages that the test has opened.
 
     Raises:
         PageFailed: the shop responds with an error, or raises an exception.
     """
     try:
-        return browser.peek(url)
+        return browser.peek(url, cookies.get(url))
     except ErrorPage as page:
         raise PageFailed(str(page)) from page
     except Exception as error:
@@ -318,13 +336,12 @@ def _is_unpaid_run(current: CustomerView, baseline: CustomerView) -> bool:
 
 
 def _find_differences(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
-    if [page.path for page in current.pages] == [page.path for page in baseline.pages]:
-        for page, expected in zip(current.pages, baseline.pages, strict=True):
-            if expected.text is not None and not page.error and page.text != expected.text:
-                yield BookProblem(
-                    "shown-differently",
-                    f"the page {page.path} shows {_shorten(page.text)} instead of {_shorten(expected.text)}",
-                )
+    for page, expected in _pair_pages(current.pages, baseline.pages):
+        if expected.text is not None and not page.error and page.text != expected.text:
+            yield BookProblem(
+                "shown-differently",
+                f"the page {page.path} shows {_shorten(page.text)} instead of {_shorten(expected.text)}",
+            )
     emails, known_emails = Counter(current.emails.texts), Counter(baseline.emails.texts)
     for email, count in (emails - known_emails).items():
         yield BookProblem(
@@ -333,6 +350,17 @@ def _find_differences(current: CustomerView, baseline: CustomerView) -> Iterator
         )
     for email in known_emails - emails:
         yield BookProblem("mailed-differently", f"the customer does not get the email {_shorten(email)}")
+
+
+def _pair_pages(
+    pages: Sequence[ShownPage], baseline: Sequence[ShownPage]
+) -> list[tuple[ShownPage, ShownPage]]:
+    """Pair the pages of two runs; a test that ends early has opened fewer pages."""
+    if [page.path for page in pages] == [page.path for page in baseline]:
+        return list(zip(pages, baseline, strict=True))
+    counts = [Counter(page.path for page in each) for each in (pages, baseline)]
+    single = {page.path: page for page in baseline if page.is_paid is None and counts[1][page.path] == 1}
+    return [(page, single[page.path]) for page in pages if page.path in single and counts[0][page.path] == 1]
 
 
 def _format_extra_copies(count: int) -> str:

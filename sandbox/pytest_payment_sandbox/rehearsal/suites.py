@@ -10,14 +10,13 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
-from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Sources, TestMemory, unfinished_run
+from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, TestMemory, unfinished_run
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
 from pytest_payment_sandbox.rehearsal.driver import Batch
@@ -43,14 +42,13 @@ class SuiteFailed(Exception):
 class _SuiteRun:
     """One run of the suite, in which every project is rehearsed."""
 
-    def __init__(self, variations: Batch, memories: Mapping[str, TestMemory], sources: Sources) -> None:
+    def __init__(self, variations: Batch, memories: Mapping[str, TestMemory], budget: Budget) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
         self.tests: dict[str, AnnouncedTest] = {}
-        self.url = ""
         self._variations = variations
         self._memories = memories
-        self._sources = sources
+        self._budget = budget
         self._projects: dict[str, Project] = {}
         self._tests_by_project: dict[str, AnnouncedTest] = {}
 
@@ -83,7 +81,7 @@ class _SuiteRun:
             project,
             self._variations.get(name, ()),
             self._memories.get(name) or TestMemory(),
-            self._sources,
+            self._budget,
         )
         self.tests[name] = self._tests_by_project[project_id] = announced
         return name
@@ -92,7 +90,7 @@ class _SuiteRun:
         """Judge a test that has ended."""
         test = self._tests_by_project.get(project_id)
         if test is not None:
-            test.judge(ending, conversation, {"SANDBOX_URL": self.url})
+            test.judge(ending, conversation)
 
     # Results of the run
 
@@ -126,7 +124,7 @@ class SuitePlayer:
     def __init__(
         self,
         command: Sequence[str],
-        sources: Sources,
+        budget: Budget,
         write_line: Callable[[str], None],
         *,
         is_selected: bool,
@@ -134,7 +132,7 @@ class SuitePlayer:
         """Play variations of a command; ``is_selected`` says whether the user has named them."""
         self._is_selected = is_selected
         self._command = list(command)
-        self._sources = sources
+        self._budget = budget
         self._write_line = write_line
         self._memories: dict[str, TestMemory] = {}
         self.suite_seconds = 0.0
@@ -183,7 +181,7 @@ class SuitePlayer:
     def _play(self, group: Batch, memories: Mapping[str, TestMemory], *, is_replay: bool) -> dict[str, Run]:
         """Run one variation of each test in a single run; rerun each unfinished test alone."""
         must_end = is_replay or self._is_selected
-        budget = self._sources.budget.for_run(self.suite_seconds, must_end=must_end)
+        budget = self._budget.for_run(self.suite_seconds, must_end=must_end)
         run, failure = self._run_suite(group, memories, budget)
         finished = run.collect_runs(failure)
         runs = {name: finished[name] for name in group if name in finished}
@@ -201,10 +199,9 @@ class SuitePlayer:
         self, variations: Batch, memories: Mapping[str, TestMemory], budget: Budget | None
     ) -> tuple[_SuiteRun, str | None]:
         """Run the suite against a new server; return the run, and the reason for a failure, if any."""
-        run = _SuiteRun(variations, memories, replace(self._sources, budget=budget or self._sources.budget))
+        run = _SuiteRun(variations, memories, budget or self._budget)
         config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
-            run.url = server.url
             if budget is None:  # only the unchanged suite has no budget
                 self._write_line(f"running the unchanged suite: {shlex.join(self._command)}")
             failure, output = _run_command(self._command, server.url, endpoint.url, budget)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from payment_sandbox.operations.history import TimelineEntry, fold, history
+from payment_sandbox.judge.history import TimelineEntry, fold, history
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
 MARK: Final = ">>>"
@@ -32,8 +32,10 @@ def _mark_changes(entries: Iterable[TimelineEntry], marks: Sequence[tuple[dateti
 
 def _describe(entry: TimelineEntry) -> str:
     """Describe an entry, such as ``service to shop: webhook, attempt 1: completed (order 4aa4f3d6)``."""
-    order = f" (order {entry.order_id[:ID_LENGTH]})" if entry.order_id is not None else ""
+    order = f" (order {entry.order_id[:ID_LENGTH]})" if entry.order_id else ""
     if entry.kind == "status":
         return f"the order is {entry.label}{order}"
+    if entry.kind == "failure":
+        return f"{entry.label}: {entry.detail}{order}"
     parties = "" if entry.sender == entry.receiver else f"{entry.sender} to {entry.receiver}: "
     return f"{parties}{entry.label}{order}"

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from payment_sandbox.methods import ALL_METHODS
+from payment_sandbox.methods.messages import DECLINED, MESSAGES, REASONS
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.ui.pages.language import DEFAULT_TAG, Language, phrases
 from tests.support.driver import Sandbox, by
@@ -88,19 +90,57 @@ def test_belgian_pages_are_not_dutch_ones() -> None:
     dutch, flemish = phrases("nl"), phrases("nl-BE")
     own = {key for key in dutch if dutch[key] != flemish[key]}
     assert {"the_shop", "choose_method"} <= own
-    assert "paid_text" not in own
+    assert "failed_text" not in own
 
 
 @pytest.mark.parametrize(
     ("tag", "hours", "text"),
     [
-        ("en-GB", 3, "15:00 today, in 3 hours"),
-        ("nl", 24, "morgen 12:00, over 1 dag"),
-        ("de", 72, "4. M\u00e4rz, 12:00, in 3 Tagen"),
-        ("fr-BE", -1, "aujourd'hui 11:00"),
+        ("en-GB", 3, "15:00 today (in 3 hours)"),
+        ("nl", 24, "morgen 12:00 uur (over 1 dag)"),
+        ("de", 72, "4. M\u00e4rz, 12:00 Uhr (in 3 Tagen)"),
+        ("fr-BE", -1, "aujourd'hui \u00e0 11:00"),
     ],
 )
 def test_times_are_relative_to_now(tag: str, hours: int, text: str) -> None:
     """Near times name the day, and future times have a duration."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert Language(tag).relative_moment(noon + timedelta(hours=hours), noon) == text
+
+
+def texts(tag: str) -> list[str]:
+    """Return everything that a payer reads in a language."""
+    known = [each.capabilities for each in ALL_METHODS]
+    labels = [DECLINED, *MESSAGES.values(), *REASONS.values()]
+    labels += [label for each in known for label in (each.labels, each.hint, each.bank) if label is not None]
+    return [*phrases(tag).values(), *(str(label[tag]) for label in labels)]
+
+
+def test_german_says_sie_and_handy() -> None:
+    """German pages address the payer formally, and use one word for a phone."""
+    wrong = re.compile(r"\b(du|dich|dir|dein\w*|wähle|gib|tippe|telefon\w*)\b", re.IGNORECASE)
+    assert [text for text in texts("de") if wrong.search(text)] == []
+
+
+def test_dutch_has_one_word_for_a_thing() -> None:
+    """Dutch pages have one word each for a device, a payment method and typing."""
+    for tag in ("nl", "nl-BE"):
+        wrong = re.compile(r"toestel|betaalwijze|betaaltijd|\btyp\b|modus live", re.IGNORECASE)
+        assert [text for text in texts(tag) if wrong.search(text)] == []
+
+
+def test_french_punctuation_has_a_narrow_space(live: Sandbox) -> None:
+    """A narrow no-break space precedes colons, semicolons and question marks, also between label and value."""
+    assert [text for text in texts("fr-BE") if re.search("[^\u202f][:;?!]", text)] == []
+    order = live.place(by("wallet-apple"), customer={"locale": "fr-BE"}, merchant_order_id="S-1")
+    text = Payer(live).open(payment_page(order)).text
+    for label in ("Carte", "Numéro de commande", "Heure de test"):
+        assert f"{label}\u202f: " in text
+
+
+def test_a_page_without_a_name_of_the_shop_has_no_row_for_it(live: Sandbox) -> None:
+    """The fallback for the name stands in sentences only."""
+    order = live.place(by("wallet-web"), customer={"locale": "de"})
+    text = Payer(live).open(payment_page(order)).text
+    assert "An den Shop" in text
+    assert "Shop den Shop" not in " ".join(text.split())

@@ -86,6 +86,13 @@ def test_the_result_says_whether_the_shop_was_notified(
     assert (ENGLISH.say("paid_text") in page.text) is is_notified
 
 
+def test_the_result_counts_webhooks_without_an_address(sandbox: Sandbox) -> None:
+    """Webhooks that were not sent, because no address was set, count as undelivered."""
+    order = sandbox.pay(sandbox.place(card()))
+    page = Payer(sandbox).open(f"{sandbox.url}/pay/{sandbox.project['project_id']}/{order['id']}/result/")
+    assert page.ids["webhooks"] == "0 / 2: no webhook address"
+
+
 def test_the_result_follows_its_webhooks(watched: Sandbox, shop: Shop) -> None:
     """While a webhook is pending, the page polls a number that the next attempt changes; then it stops."""
     shop.answer = lambda received: 500

@@ -72,7 +72,7 @@ def test_the_dashboard_links_covered_cells(sandbox: Sandbox) -> None:
     assert "✓ paid" in page.text
     assert "✓ SET-49" in page.text
     assert "✓ declined" not in page.text
-    assert "The payment fails on the payment page, such as with a card that is declined" in page.text
+    assert "Choose Declined on the payment page" in page.text
     (request,) = {link for link in page.links if "/requests/request-" in link}
     assert "SET-49" in browser.open(f"{sandbox.url}{request}").text
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from payment_sandbox import judge
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say, short_time
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.loading import lazy
-from payment_sandbox.operations import review as judge
 
 if TYPE_CHECKING:
     from payment_sandbox.client import project_review
@@ -113,24 +113,30 @@ def journal(
 @click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
 def review(call: CommandRun, form: str, all_projects: bool) -> None:
     """List the integration's mistakes; exit code 1 if there are any."""
-    reviewed = _fetch_findings(call, all_projects=all_projects)
-    findings = [finding._asdict() for finding in reviewed]
+    named = _fetch_findings(call, all_projects=all_projects)
+    findings = [finding._asdict() for _, finding in named]
     if form in (GITHUB, SARIF):
-        annotations = [
-            Annotation(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed
-        ]
+        annotations = [Annotation.of(finding, name) for name, finding in named]
         say(*format_findings(annotations, form, "review"))
     else:
         call.as_json = call.as_json or form == JSON
         call.show(
             findings,
-            lambda answer: "\n".join(str(judge.Finding(**each)) for each in answer) or "no mistakes found",
+            lambda answer: (
+                "\n".join(
+                    str(judge.Finding(**{**each, "page": f"{call.sandbox.base_url}{each['page']}"}))
+                    for each in answer
+                )
+                or "no mistakes found"
+            ),
         )
-    sys.exit(1 if any(not each.healed for each in reviewed) else 0)
+    sys.exit(1 if any(not finding.healed for _, finding in named) else 0)
 
 
-def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[judge.Finding]":
+def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[tuple[str, judge.Finding]]":
+    """Return the findings, each with the name of its project."""
     if not all_projects:
-        return project_review.review(call.sandbox)
+        name = call.sandbox.project()["settings"]["name"]
+        return [(name, finding) for finding in project_review.review(call.sandbox)]
     reviews: list[Any] = list(call.sandbox.all_findings())
-    return [judge.Finding.from_data(item) for each in reviews for item in each["findings"]]
+    return [(each["name"], judge.Finding.from_data(item)) for each in reviews for item in each["findings"]]

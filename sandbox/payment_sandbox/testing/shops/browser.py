@@ -144,8 +144,10 @@ class Browser:
             lambda: self._client.get(parts.path or "/", query_string=urlencode(query), base_url=base), tabs
         )
 
-    def peek(self, url: str) -> str | None:
-        """Request a page without cookies or a timeline entry; return its text if the status is 200.
+    def peek(self, url: str, cookies: str | None = None) -> str | None:
+        """Request a page without a timeline entry; return its text if the status is 200.
+
+        With ``cookies``, those of an earlier request, a redirection counts as a page, too.
 
         Raises:
             ErrorPage: the shop answers with an error (status 5xx).
@@ -153,10 +155,13 @@ class Browser:
         parts = urlsplit(url)
         base = f"{parts.scheme}://{parts.netloc}" if parts.netloc else SHOP_ORIGIN
         client = Client(self._app, use_cookies=False)
-        answer = client.get(parts.path or "/", query_string=parts.query, base_url=base)
+        headers = {"Cookie": cookies} if cookies else {}
+        answer = client.get(parts.path or "/", query_string=parts.query, base_url=base, headers=headers)
         try:
             if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise ErrorPage(f"status {answer.status_code}")
+            if cookies is not None and answer.location:
+                return f"a redirection to {urlsplit(answer.location).path}"
             return answer.text if answer.status_code == HTTPStatus.OK else None
         finally:
             answer.close()

@@ -6,8 +6,10 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from signal import SIGINT, getsignal
 from threading import current_thread, get_ident, main_thread
+from traceback import TracebackException
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -31,6 +33,7 @@ from payment_sandbox.testing.shops.tracebacks import (
     describe_late_failure,
     describe_place,
     is_on_worker,
+    is_shop_code,
     location_of_error,
     location_on_thread,
     running_handler,
@@ -424,3 +427,10 @@ def _interruptible(call: Callable[..., ReceiverAnswer]) -> Callable[..., Receive
 def _is_pytest_outcome(error: BaseException) -> bool:
     """Return whether an exception is one of pytest's outcomes, which are for the test."""
     return any(kind.__module__ == "_pytest.outcomes" for kind in type(error).__mro__)
+
+
+def line_of_error(error: BaseException) -> str:
+    """Name the innermost line of the shop that raised an error, such as `` (sales.py, line 7)``; or ""."""
+    stack = TracebackException.from_exception(error).stack
+    own = [frame for frame in stack if is_shop_code(frame.filename)]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""

@@ -20,6 +20,7 @@ else:
     asyncio = lazy("asyncio")
     filling = lazy("payment_sandbox.testing.shops.filling")
 
+GET_METHOD: Final = "GET"
 POST_METHOD: Final = "POST"
 Environ = dict[str, Any]
 Scope = dict[str, Any]
@@ -54,10 +55,15 @@ SubmissionChooser = Callable[[str, SubmittedForm], Submission | None]
 """Chooses the variation of a form by the form's path and the kinds of its values."""
 
 
+PageRecorder = Callable[[str, str], None]
+"""Records the URL path of a page that the test has opened, with its query, and the test's cookies."""
+
+
 class _SubmissionRun:
     """A run of a test that varies submissions, and the choices on the pages so far."""
 
-    def __init__(self, choose: SubmissionChooser) -> None:
+    def __init__(self, choose: SubmissionChooser, record_page: PageRecorder) -> None:
+        self.record_page = record_page
         self._choose = choose
         self._choices: dict[str, Sequence[str]] = {}
 
@@ -75,9 +81,11 @@ class _SubmissionRun:
 _runs: Final[list[_SubmissionRun]] = []  # the current run, if any
 
 
-def set_submission_chooser(choose: SubmissionChooser | None) -> None:
-    """Set the function that varies submissions; None disables variations."""
-    _runs[:] = [_SubmissionRun(choose)] if choose is not None else []
+def set_submission_chooser(
+    choose: SubmissionChooser | None, record_page: PageRecorder = lambda url, cookies: None
+) -> None:
+    """Set the functions that vary submissions and record opened pages; None disables both."""
+    _runs[:] = [_SubmissionRun(choose, record_page)] if choose is not None else []
 
 
 class RepeatedRequest:
@@ -110,6 +118,9 @@ def answer_submission(environ: Environ, answer: WsgiAnswer, start_response: Any 
     run = _runs[-1]
     answer = _wrap_answer(run, answer)
     if environ["REQUEST_METHOD"] != POST_METHOD:
+        if environ["REQUEST_METHOD"] == GET_METHOD:
+            query = environ.get("QUERY_STRING", "")
+            run.record_page(f"{environ['PATH_INFO']}?{query}", environ.get("HTTP_COOKIE", ""))
         return answer(environ, start_response)
     body = body_of(environ)
     environ["wsgi.input"] = BytesIO(body)
@@ -212,6 +223,9 @@ async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, 
     run = _runs[-1]
     send = _wrap_send(run, send)
     if scope["method"] != POST_METHOD:
+        if scope["method"] == GET_METHOD:
+            cookies = (value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
+            run.record_page(f"{scope['path']}?{scope['query_string'].decode()}", "; ".join(cookies))
         await answer(scope, receive, send)
         return
     messages = [await receive()]

@@ -157,7 +157,7 @@ def _handler_frames(frame: FrameType | None) -> list[FrameSummary]:
 
 
 def _has_shop_code(frames: list[FrameSummary]) -> bool:
-    return any(_is_shop_code(frame.filename) for frame in frames)
+    return any(is_shop_code(frame.filename) for frame in frames)
 
 
 def _is_worker(frame: FrameType) -> bool:
@@ -166,7 +166,7 @@ def _is_worker(frame: FrameType) -> bool:
 
 def describe_place(location: str) -> str:
     """Name the handler at a location, with the file and the line that it has reached."""
-    frames = [match for match in FRAME_PATTERN.finditer(location) if _is_shop_code(match["file"])]
+    frames = [match for match in FRAME_PATTERN.finditer(location) if is_shop_code(match["file"])]
     if not frames:
         return "payment-sandbox: a webhook handler:"
     first, last = frames[0], frames[-1]
@@ -179,7 +179,7 @@ def location_of_error(error: BaseException) -> str:
     """Locate the code that raised an error, such as a cancellation."""
     chain = _with_causes(error)
     stacks = [_shorten(TracebackException.from_exception(each).stack) for each in chain]
-    own = [stack for stack in stacks if any(_is_shop_code(frame.filename) for frame in stack)]
+    own = [stack for stack in stacks if any(is_shop_code(frame.filename) for frame in stack)]
     return _location(own[-1] if own else stacks[-1])
 
 
@@ -223,10 +223,11 @@ def traceback_of(error: BaseException) -> str:
 def _shorten(stack: StackSummary) -> StackSummary:
     """Return the shop's frames and the last frame; if the shop has no frames, return the last frames."""
     frames = [frame for frame in stack if not frame.filename.startswith(SANDBOX_FOLDER)]
-    own = [frame for frame in frames if _is_shop_code(frame.filename)]
+    own = [frame for frame in frames if is_shop_code(frame.filename)]
     shown = [*own, *([frames[-1]] if own and frames[-1] is not own[-1] else [])] if own else frames
     return StackSummary.from_list(shown[-FRAMES_MAX:])
 
 
-def _is_shop_code(filename: str) -> bool:
+def is_shop_code(filename: str) -> bool:
+    """Return whether a file belongs neither to the sandbox nor to another library."""
     return not filename.startswith((*LIBRARY_FOLDERS, "<"))

@@ -1,9 +1,13 @@
 """The entry pages: the root, the list of projects, and the sign-in."""
 
+from datetime import timedelta
+
 from flask import Response
 
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.kernel.times import describe_period
+from payment_sandbox.orders.refusals import Invalid, Unknown
+from payment_sandbox.projects.project import ProjectEntry
 from payment_sandbox.ui.dashboard import signing_in
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
@@ -12,17 +16,24 @@ from payment_sandbox.ui.dashboard.frame import (
     dashboard,
     enter,
     own_path,
+    refuse_wrong_form,
     url,
 )
+from payment_sandbox.ui.dashboard.reviewing import current_review
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.control import create_project
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import route
 
 UNAUTHORIZED = 401
 TOO_MANY_REQUESTS = 429
 SIGN_IN_NAME = "sign-in"
+NEW_PROJECT = "new-project"
 PROJECTS_SHOWN_MAX = 200
+PROJECTS_REVIEWED_MAX = 20
+ORDERS_REVIEWED_MAX = 200
 ROOT_LINKS = {
     "dashboard": "/dashboard/",
     "documentation": "/docs/",
@@ -43,17 +54,54 @@ def get_root(call: Call) -> Response:
 def get_dashboard(call: Call) -> Response:
     """Redirect to the only project, or list the projects."""
     projects = signing_in.visible_projects(call)
-    if len(projects) == 1:
+    if len(projects) == 1 and "all" not in call.request.args:
         return redirect(f"{call.site.base_path}/dashboard/{projects[0].project_id}/orders/")
     if not projects and not signing_in.is_open(call):
         return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN_NAME}/")
+    return _projects_page(call)
+
+
+@route(dashboard, "POST", "/dashboard/", **FORM_FACTS)
+def post_project(call: Call) -> Response:
+    """Create a project, and show its API key this once."""
+    if not signing_in.may_create(call):
+        raise RequestRefused(403, "sign in with the control token to create projects")
+    refuse_wrong_form(call, NEW_PROJECT)
+    given = {name: call.request.form.get(name, "").strip() for name in ("name", "mode")}
+    try:
+        project, api_key = create_project(call, {name: value for name, value in given.items() if value})
+    except Invalid as invalid:
+        return _projects_page(call, 400, problems=[each.message for each in invalid.violations], typed=given)
+    return _projects_page(call, 201, created=project, api_key=api_key)
+
+
+def _projects_page(call: Call, status: int = 200, **more: object) -> Response:
+    projects = signing_in.visible_projects(call)
+    shown = projects[: -PROJECTS_SHOWN_MAX - 1 : -1]
     body = call.site.render(
         "dashboard/projects.html",
-        projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
+        rows=[_project_row(call, entry, at) for at, entry in enumerate(shown)],
         omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
         is_open=signing_in.is_open(call),
+        may_create=signing_in.may_create(call),
+        token=signing_in.form_token(call, NEW_PROJECT),
+        **more,
     )
-    return Response(body, content_type=HTML)
+    return Response(body, status=status, content_type=HTML)
+
+
+def _project_row(call: Call, entry: ProjectEntry, at: int) -> dict[str, object]:
+    """Describe a project; only new and small ones in this process are reviewed."""
+    project = call.site.registry.find_local(entry.project_id) if entry.problem is None else None
+    if project is None:
+        return {"entry": entry}
+    idle = timedelta(seconds=project.unused_seconds())
+    is_reviewed = at < PROJECTS_REVIEWED_MAX and entry.orders_created <= ORDERS_REVIEWED_MAX
+    return {
+        "entry": entry,
+        "used": f"{describe_period(idle)} ago" if idle >= timedelta(minutes=1) else "just now",
+        "mistakes": len(current_review(project).mistakes) if is_reviewed else None,
+    }
 
 
 @route(dashboard, "GET", f"/dashboard/{SIGN_IN_NAME}/", **VIEW_FACTS)

@@ -9,9 +9,10 @@ from urllib.parse import urlencode, urlsplit
 
 from flask import Response
 
+from payment_sandbox.judge.beliefs import format_moment_of_day
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
+from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.operations.agenda import applies, event
-from payment_sandbox.operations.beliefs import describe_period, format_moment_of_day
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
@@ -174,7 +175,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     """
     project = find_project(call)
     if call.request.method == "POST":
-        _refuse_wrong_form(call, project_id)
+        refuse_wrong_form(call, project_id)
     call.project = project  # from here on, the project's page shows what is refused
     call.real_at = project.services.real.wall_now()
     if catches_up:
@@ -182,7 +183,12 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     return project
 
 
-def _refuse_wrong_form(call: Call, project_id: str) -> None:
+def refuse_wrong_form(call: Call, project_id: str) -> None:
+    """Refuse a form with the token of another project or page, or with invalid characters.
+
+    Raises:
+        RequestRefused: 403 or 400.
+    """
     problem = form_problem(call, project_id)
     if problem:
         raise RequestRefused(403, problem)
@@ -280,7 +286,7 @@ def valid_query(args: Mapping[str, str], **is_known: Callable[[str], object]) ->
     """Return a list's query with invalid values removed, and a remark about them."""
     wrong = [name for name, knows in is_known.items() if args.get(name) and not knows(args[name])]
     valid = {name: value for name, value in args.items() if value and name not in wrong}
-    return valid, " ".join(INVALID_QUERY_REMARKS[name] for name in wrong)
+    return valid, " ".join(INVALID_QUERY_REMARKS[name] for name in wrong if name in INVALID_QUERY_REMARKS)
 
 
 def own_path(call: Call, address: str) -> str:

@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 
 from flask import Response
 
-from payment_sandbox.operations.beliefs import is_behind, shop_statuses
+from payment_sandbox.judge import FindingGroup, cents_at_risk
+from payment_sandbox.judge.beliefs import is_behind, shop_statuses
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.recipes import SAMPLE_CUSTOMER, SAMPLE_LINES, play, playable_recipes
-from payment_sandbox.operations.review import FindingGroup, cents_at_risk
+from payment_sandbox.operations.redelivery import unsent_webhooks
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
@@ -111,7 +112,7 @@ def get_orders_view(call: Call, project_id: str) -> Response:
         filters={name: label for name, label in SHOWN.items() if listed.counts[name]},
         mistakes=mistakes,
         at_risk=cents_at_risk(each for group in mistakes for each in group.findings),
-        failing={each.name: _failing_variation(project, each) for each in mistakes[:MISTAKES_SHOWN]},
+        failing={each.name: failing_case(project, each) for each in mistakes[:MISTAKES_SHOWN]},
         affected={each.name: each.orders for each in mistakes[:MISTAKES_SHOWN]},
         recipes=playable_recipes(project.settings.mode),
         **_first_payment_values(project, listed),
@@ -161,7 +162,8 @@ def _rows(project: Project, known: CurrentReview | None, orders: list[Order]) ->
         yield project.masking.mask_record(row)
 
 
-def _failing_variation(project: Project, group: FindingGroup) -> VariationOffer | None:
+def failing_case(project: Project, group: FindingGroup) -> VariationOffer | None:
+    """Return the variation of a group's first order that shows the mistake again, if any."""
     if not group.orders:
         return None
     order = project.find_order(group.orders[0])
@@ -169,17 +171,19 @@ def _failing_variation(project: Project, group: FindingGroup) -> VariationOffer 
 
 
 def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, object]:
-    """Return the introduction, which ends with the first payment."""
-    if listed.counts["paid"]:
-        return {"steps": []}
+    """Return the introduction, which ends once the shop has answered the webhooks of the first payment."""
+    paid = listed.counts["paid"]
     deliveries = project.epoch.store.deliveries()
     is_answered = any(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
+    if paid > 1 or (paid and is_answered):
+        return {"steps": []}
     return {
         "steps": [
             FirstStep("Create an order", bool(listed.counts[ALL])),
+            FirstStep("Pay it on its page", bool(paid)),
             FirstStep("Answer its first webhook", is_answered),
-            FirstStep("Pay it on its page", False),
         ],
+        "unsent": len(unsent_webhooks(project.epoch)),
         "first_call": command(project, "/v1/orders/", FIRST_BODY),
         "key": FIRST_API_KEY if project.project_id == FIRST_PROJECT_ID else "",
     }

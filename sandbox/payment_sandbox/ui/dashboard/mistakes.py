@@ -3,8 +3,8 @@
 from flask import Response
 
 from payment_sandbox.fidelity.ledger import rule_texts
-from payment_sandbox.operations.beliefs import format_moment_of_day
-from payment_sandbox.operations.coverage import how_to_meet
+from payment_sandbox.judge.beliefs import format_moment_of_day
+from payment_sandbox.judge.coverage import coverage, how_to_meet
 from payment_sandbox.ui.dashboard.frame import (
     PROJECT_PATH,
     VIEW_FACTS,
@@ -12,6 +12,7 @@ from payment_sandbox.ui.dashboard.frame import (
     enter,
     show,
 )
+from payment_sandbox.ui.dashboard.front_page import failing_case
 from payment_sandbox.ui.dashboard.reviewing import current_review
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.routes import route
@@ -28,7 +29,11 @@ def get_mistakes_view(call: Call, project_id: str) -> Response:
         project,
         "mistakes",
         groups=known.groups,
-        covered=known.covered,
+        failing={each.name: failing_case(project, each) for each in known.mistakes},
+        evidence_of=lambda finding: list(
+            zip(finding.requests, finding.preceded_by + finding.shown_by, strict=False)
+        ),
+        covered=coverage(project, known.findings),
         how_to_meet=how_to_meet,
         rule_texts=rule_texts(),
         played_at=lambda order_id: format_moment_of_day(project.find_order(order_id).created, project.now()),

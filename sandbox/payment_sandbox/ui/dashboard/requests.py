@@ -3,22 +3,24 @@
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
+from functools import partial
+from itertools import chain, islice, takewhile
 from typing import Final, NamedTuple
 
 from flask import Response
 
 from payment_sandbox.delivery.sending import WEBHOOK_HEADERS, standard_body, standard_url
+from payment_sandbox.judge.beliefs import format_moment_of_day, status_in
+from payment_sandbox.judge.in_words import describe_call, refusal_message, short_reason
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies
-from payment_sandbox.operations.beliefs import format_moment_of_day, status_in
-from payment_sandbox.operations.in_words import describe_call, refusal_message, short_reason
 from payment_sandbox.operations.recipes import play
 from payment_sandbox.operations.redelivery import (
     deliver_unsent,
     find_delivery,
     find_unsent,
     redeliver,
+    unsent_of,
     unsent_webhooks,
 )
 from payment_sandbox.orders.commands import AttemptDelivery
@@ -26,6 +28,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import ERROR_STATUS_MIN, LoggedRequest, ReachedStatus, number_of
+from payment_sandbox.projects.order_logs import OrderLog, order_logs
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard.comparison import create_manual_order
 from payment_sandbox.ui.dashboard.frame import (
@@ -72,58 +75,79 @@ REQUESTS_PATH: Final = f"{PROJECT_PATH}/requests/"
 
 
 class RequestQuery(NamedTuple):
-    """The query of the list: a text, a filter, and the last entry of the previous page."""
+    """The query of the list: a text, a filter, and the entries at its ends."""
 
     text: str = ""
     show: str = ""  # one of SHOWN
     before: str = ""
+    top: str = ""  # the first row; newer ones are counted
 
-    def matches_call(self, project: Project, entry: LoggedRequest) -> bool:
-        """Whether a call is in the list."""
-        if self.show in (WEBHOOKS, UNDELIVERED):
-            return False
-        status = str(entry.status or CUT)
-        if self.show == REFUSED and status < str(ERROR_STATUS_MIN):
-            return False
-        call = f"{entry.method} {entry.path}?{entry.query}"
-        return self._is_in(project, entry.order_id, (status, call, entry.rule or ""))
+    def matches_call(self, entry: LoggedRequest) -> bool:
+        """Whether a call is in the list; the text is not compared."""
+        is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
+        return self.show not in (WEBHOOKS, UNDELIVERED) and (self.show != REFUSED or is_refused)
 
-    def matches_webhook(self, project: Project, delivery: Delivery) -> bool:
-        """Whether a webhook is in the list."""
+    def matches_webhook(self, delivery: Delivery) -> bool:
+        """Whether a webhook is in the list; the text is not compared."""
         if self.show in (CALLS, REFUSED):
             return False
-        outcome = delivery.outcome
-        if self.show == UNDELIVERED and outcome == DeliveryState.DELIVERED:
-            return False
-        return self._is_in(project, delivery.order_id, (delivery.status, OUTCOME_LABELS[outcome]))
-
-    def _is_in(self, project: Project, order_id: str | None, texts: Sequence[str]) -> bool:
-        if not self.text:
-            return True
-        order = project.epoch.store.order(order_id or "")
-        number = order.merchant_order_id if order is not None else None
-        return any(self.text.casefold() in text.casefold() for text in (*texts, order_id or "", number or ""))
+        return self.show != UNDELIVERED or delivery.outcome != DeliveryState.DELIVERED
 
 
 Entry = LoggedRequest | Delivery
 """An entry of the list."""
 
 
+def _texts(log: OrderLog) -> list[tuple[str, str]]:
+    """Return the searchable text of each call and each webhook, by its id."""
+    numbers = {order.id: order.merchant_order_id or "" for order in log.orders.values()}
+
+    def join(order_id: str | None, *texts: str) -> str:
+        return "\n".join((*texts, order_id or "", numbers.get(order_id or "", ""))).casefold()
+
+    calls = [
+        (
+            each.id,
+            join(
+                each.order_id,
+                f"{each.status or CUT}",
+                f"{each.method} {each.path}?{each.query}",
+                each.rule or "",
+            ),
+        )
+        for each in log.of(LoggedRequest)
+    ]
+    webhooks = {each.id: each for each in (*log.webhooks, *log.derive(unsent_of))}
+    return calls + [
+        (each.id, join(each.order_id, each.status, OUTCOME_LABELS[each.outcome]))
+        for each in webhooks.values()
+    ]
+
+
 def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delivery]) -> Iterator[Entry]:
     """Yield the calls and the webhooks of the list; a webhook has the place of its status."""
-    epoch = project.epoch
-    reached = {(each.order_id, each.status): each for each in epoch.journal.of(ReachedStatus)}
-    calls = epoch.journal.entries(lambda entry: query.matches_call(project, entry), newest_first=True)
+    epoch, text = project.epoch, query.text.casefold()
+    logs = order_logs(epoch).values() if text else ()
+    texts = chain.from_iterable(log.derive(_texts) for log in logs)
+    matching = {entry_id for entry_id, searched in texts if text in searched}
+    without_address = [each for each in unsent if not each.url]
+    calls = filter(query.matches_call, reversed(epoch.journal.of(LoggedRequest)))
     webhooks, unsent_entries = (
-        (each for each in reversed(known) if query.matches_webhook(project, each))
-        for known in (epoch.store.deliveries(), [each for each in unsent if not each.url])
+        filter(query.matches_webhook, reversed(known))
+        for known in (epoch.store.deliveries(), without_address)
     )
 
-    def place(entry: Entry) -> int:
-        record = entry if isinstance(entry, LoggedRequest) else reached.get((entry.order_id, entry.status))
-        return 0 if record is None else number_of(record)
+    def is_searched(entry: Entry) -> bool:
+        return not text or entry.id in matching
 
-    return heapq.merge(calls, webhooks, unsent_entries, key=place, reverse=True)
+    def place(entry: Entry) -> int:
+        if isinstance(entry, LoggedRequest):
+            return number_of(entry)
+        reached = epoch.journal.of(ReachedStatus, (entry.order_id,))
+        return max((number_of(each) for each in reached if each.status == entry.status), default=0)
+
+    lists = (filter(is_searched, each) for each in (calls, webhooks, unsent_entries))
+    return heapq.merge(*lists, key=place, reverse=True)
 
 
 def _find_entry(project: Project, entry_id: str) -> Entry | None:
@@ -135,15 +159,16 @@ def _find_entry(project: Project, entry_id: str) -> Entry | None:
 def get_requests_view(call: Call, project_id: str) -> Response:
     """Show the calls and the webhooks, newest first."""
     project = enter(call, project_id)
-    args, remark = valid_query(
-        call.request.args, before=lambda known: _find_entry(project, known), show=SHOWN.__contains__
-    )
+    find = partial(_find_entry, project)
+    args, remark = valid_query(call.request.args, before=find, top=find, show=SHOWN.__contains__)
     query = RequestQuery(**{name: args.get(name, "").strip() for name in RequestQuery._fields})
     unsent = unsent_webhooks(project.epoch)
     entries = _newest_first(project, query, unsent)
     if query.before:
         next((entry for entry in entries if entry.id == query.before), None)
-    page = list(islice(entries, ROWS_SHOWN + 1))
+    top = [each for each in [find(query.top)] if each] if query.top else []
+    newer = list(takewhile(lambda entry: entry.id != query.top, entries)) if top else []
+    page = [*top, *islice(entries, ROWS_SHOWN + 1 - len(top))]
     return show(
         call,
         "requests",
@@ -155,6 +180,7 @@ def get_requests_view(call: Call, project_id: str) -> Response:
         filters=SHOWN,
         query=query,
         remark=remark,
+        newer=len(newer),
         outcomes=OUTCOME_LABELS,
         unsent=len(unsent),
     )
@@ -286,12 +312,16 @@ def post_test_webhook(call: Call, project_id: str) -> Response:
 
 @route(dashboard, "POST", f"{REQUESTS_PATH}deliver/", **FORM_FACTS)
 def post_unsent_view(call: Call, project_id: str) -> Response:
-    """Deliver all webhooks that were not sent, as no address was set."""
+    """Deliver all webhooks that were not sent, as no address was set; the project keeps its first address."""
     project = enter(call, project_id)
     address = call.request.form.get("webhook_url", "").strip()
     data = COMMANDS["deliver_unsent"].read({"webhook_url": address})
     delivered = deliver_unsent(project, data["webhook_url"])
-    notice = Notice(f"Sent {len(delivered)} webhook{'' if len(delivered) == 1 else 's'}.")
+    text = f"Sent {len(delivered)} webhook{'' if len(delivered) == 1 else 's'}."
+    if project.settings.webhook_url is None:
+        project.change_settings(data)
+        text += " New webhooks will go to the same address."
+    notice = Notice(text)
     return redirect(with_notice(project, url(project, "requests/", show=WEBHOOKS), notice))
 
 

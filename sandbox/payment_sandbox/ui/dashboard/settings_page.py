@@ -78,7 +78,9 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """The editable settings with their labels; the seed is excluded, because it changes all later ids."""
-EDITABLE_SETTINGS: Final = tuple(name for labels in SETTING_GROUPS.values() for name in labels)
+EDITABLE_SETTINGS: Final = {
+    name: label for labels in SETTING_GROUPS.values() for name, label in labels.items()
+}
 EXAMPLES: Final = {
     "name": "Shop of the checkout team",
     "owner": "checkout-ci",
@@ -105,7 +107,7 @@ def post_settings(call: Call, project_id: str) -> Response:
     try:
         project.change_settings(_parse_form(call))
     except Invalid as invalid:
-        return _settings_page(call, project, invalid.violations)
+        return _settings_page(call, project, "These settings were not saved", invalid.violations)
     back = form_page(call) or url(project, "settings/")
     return redirect(with_notice(project, back, Notice("Saved.")))
 
@@ -126,10 +128,10 @@ def post_snapshot(call: Call, project_id: str) -> Response:
     file = call.request.files.get("file")
     try:
         restore_text(project, file.read() if file is not None else b"{}")
-    except RequestRefused as refused:
-        return _settings_page(call, project, [Violation("file", refused.value)])
-    except Invalid as invalid:
-        return _settings_page(call, project, invalid.violations)
+    except (RequestRefused, Invalid) as refused:
+        unread = [Violation("file", str(refused))]
+        violations = refused.violations if isinstance(refused, Invalid) else unread
+        return _settings_page(call, project, "This file cannot be loaded", violations)
     return redirect(url(project, "orders/"))
 
 
@@ -140,7 +142,7 @@ def post_project_reset(call: Call, project_id: str) -> Response:
     try:
         call.site.registry.reset(project)
     except Invalid as invalid:
-        return _settings_page(call, project, invalid.violations)
+        return _settings_page(call, project, "The project was not reset", invalid.violations)
     return redirect(url(project, "orders/"))
 
 
@@ -171,7 +173,10 @@ def _parse_object(text: str) -> Any:
         return text
 
 
-def _settings_page(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
+def _settings_page(
+    call: Call, project: Project, failure: str = "", violations: Sequence[Violation] = ()
+) -> Response:
+    """Show the settings; after a failure, with a summary that names each wrong value."""
     return show(
         call,
         "settings",
@@ -186,7 +191,8 @@ def _settings_page(call: Call, project: Project, violations: Sequence[Violation]
             for title, labels in SETTING_GROUPS.items()
         },
         methods=METHOD_NAMES,
-        names=EDITABLE_SETTINGS,
+        labels=EDITABLE_SETTINGS,
+        failure=failure,
         violations=dict(map(_field_problem, map(project.masking.mask_record, violations))),
     )
 
@@ -211,7 +217,7 @@ def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed
     return {
         "name": name,
         "label": label,
-        "about": field.metadata.get("description", ""),
+        "about": field.metadata.get("description", "").replace("null means", "empty means"),
         "example": EXAMPLES.get(name, ""),
         "kind": kind,
         "choices": getattr(field, "choices", ()),

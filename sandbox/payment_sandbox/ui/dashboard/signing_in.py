@@ -63,6 +63,11 @@ def may_see(call: Call, project: Project) -> bool:
     return is_open(call) or not signed_in_projects(call).isdisjoint((ALL_PROJECTS, project.project_id))
 
 
+def may_create(call: Call) -> bool:
+    """Whether the browser may create projects: on an open server, or with the control token."""
+    return is_open(call) or ALL_PROJECTS in signed_in_projects(call)
+
+
 def grant_for(call: Call, secret: str) -> str | None:
     """Return the grant for a control token or an API key: all projects, one project, or None."""
     token = call.site.control_token

@@ -111,7 +111,9 @@ def post_scenario(call: Call, project_id: str) -> Response:
         choose_scenario(project, body, call.site.registry.catalogue)
     except Invalid as invalid:
         return _simulate_page(call, project, text, invalid.violations)
-    return redirect(url(project, "simulate/"))
+    name = project.epoch.state.scenario.name
+    notice = Notice(f"Scenario {name} is in use: new orders follow it, attempts in progress do not.")
+    return redirect(with_notice(project, form_page(call) or url(project, "simulate/"), notice))
 
 
 def _simulate_page(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:

@@ -53,18 +53,18 @@ class Language(NamedTuple):
         return _format_moment(self.tag, moment)
 
     def relative_moment(self, moment: datetime, now: datetime) -> str:
-        """Format a time relative to now, such as "today 20:13, in 3 hours"."""
+        """Format a time relative to now, such as "today 20:13 (in 3 hours)"."""
         days = (moment.date() - now.date()).days
         day = (
             self.say(DAY_PHRASES[days], time=f"{moment:%H:%M}")
             if days in DAY_PHRASES
             else self.short_moment(moment)
         )
-        return f"{day}, {_format_offset(self.tag, moment - now)}" if moment > now else day
+        return f"{day} ({_format_offset(self.tag, moment - now)})" if moment > now else day
 
     def short_moment(self, moment: datetime) -> str:
         """Format a day and time, without the year."""
-        return _format_short_moment(self.tag, moment)
+        return self.say("moment", day=_format_day(self.tag, moment), time=f"{moment:%H:%M}")
 
     def label(self, labels: Labels) -> str:
         """Return the label in this language."""
@@ -108,8 +108,8 @@ def _format_amount(tag: str, amount_cents: Cents) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _format_short_moment(tag: str, moment: datetime) -> str:
-    return f"{dates.format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
+def _format_day(tag: str, moment: datetime) -> str:
+    return dates.format_skeleton("MMMd", moment, locale=tag.replace("-", "_"))
 
 
 def _format_offset(tag: str, period: timedelta) -> str:

@@ -220,6 +220,8 @@ class DeliveryCounts(NamedTuple):
 
 def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
+    if not webhooks:
+        return _unsent_counts(page)
     delivered = [webhook for webhook in webhooks if webhook.outcome == DeliveryState.DELIVERED]
     failed = [
         webhook.delivery_attempts[-1].reply
@@ -229,6 +231,11 @@ def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     problem = (failed[-1].fault or failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
     is_pending = any(webhook.state is DeliveryState.PENDING for webhook in webhooks)
     return DeliveryCounts(len(webhooks), len(delivered), is_pending, problem)
+
+
+def _unsent_counts(page: PayerPage) -> DeliveryCounts:
+    unsent = sum(each.order_id == page.order.id for each in page.project.epoch.unsent_webhooks())
+    return DeliveryCounts(unsent, 0, False, "no webhook address" if unsent else None)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", waits=True, **FORM_FACTS)

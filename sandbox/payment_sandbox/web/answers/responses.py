@@ -76,7 +76,7 @@ def _join_chunks(pieces: Iterator[str]) -> Iterator[bytes]:
 
 def order_answer(call: Call, order: Order, status: int = 200) -> Response:
     """Build a response with an order and its ETag."""
-    call.notes.order_id = order.id
+    call.notes.order, call.notes.order_id = order, order.id
     if status == CREATED and order.transactions:
         call.notes.transaction_id = order.transactions[-1].id
     rendered = call.rendered if call.rendered is not None and call.rendered[0] is order else None

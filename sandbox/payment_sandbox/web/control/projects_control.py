@@ -8,7 +8,7 @@ from hmac import compare_digest
 from typing import Annotated, Any, Final, cast
 
 from payment_sandbox.forms import Form
-from payment_sandbox.operations.review import Finding, review
+from payment_sandbox.judge import Finding, review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
@@ -104,11 +104,20 @@ def new_project(
     call: Call, settings: Annotated[Document, Body(NewProjectForm, partial(json_body, empty_is={}))]
 ) -> records.ProjectWithKey:
     """Create a project; only this response contains its API key (CTL-06)."""
-    refuse_beyond_quota(call)
-    all_projects: Registry = call.site.registry
-    refuse_known_keys(all_projects, settings)
-    project, api_key = all_projects.create(settings)
+    project, api_key = create_project(call, settings)
     return {"api_key": api_key, **project_record(project)}
+
+
+def create_project(call: Call, settings: Any) -> tuple[Project, str]:
+    """Create a project, and return it with its API key.
+
+    Raises:
+        RequestRefused: 429 beyond the server's quota, 400 for settings with another project's key.
+        Invalid: lists every invalid setting.
+    """
+    refuse_beyond_quota(call)
+    refuse_known_keys(call.site.registry, settings)
+    return call.site.registry.create(settings)
 
 
 @command(server_wide, "GET", "/projects/", errors=(429,))

@@ -7,11 +7,11 @@ fault is a no-op by accident.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from math import ceil
-from threading import Event
 from typing import Any, ClassVar, Generic, TypeVar
 
 from flask import Response
 
+from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.scenarios.effects import (
     RATE_LIMITED,
@@ -97,7 +97,7 @@ class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        _pass_real_time(self.effect.seconds)
+        call.connection.pause(call.group, self.effect.seconds)
         return _no_response(call, call.connection.cut, lost_status)
 
 
@@ -114,7 +114,7 @@ class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        _pass_real_time(call.connection.silence_seconds)
+        call.connection.pause(call.group, call.connection.silence_seconds)
         return _no_response(call, call.connection.hang, lost_status)
 
 
@@ -150,7 +150,7 @@ class AppliedElsewhere(Behaviour[AnyEffect]):
 
 
 class ShowEarlierOrder(AppliedElsewhere[Stale], effect=Stale):
-    """``end_fault`` shows an earlier version of an order."""
+    """``order_to_show`` returns an earlier version of an order."""
 
 
 class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
@@ -191,7 +191,7 @@ def begin_fault(call: Call) -> Response | None:
         return None
     call.notes.fault = fault
     if fault.latency is not None:
-        _pass_real_time(fault.latency)
+        call.connection.pause(call.group, fault.latency)
     behaviour = behaviour_of(fault)
     early = behaviour.before(call) if behaviour is not None and not fault.is_after else None
     call.notes.is_lost = early is not None
@@ -199,7 +199,7 @@ def begin_fault(call: Call) -> Response | None:
 
 
 def end_fault(call: Call, response: Response) -> Response:
-    """Let the fault of a call lose or replace the response; a rehearsal replaces the order in it."""
+    """Let the fault of a call lose or replace the response; a rehearsal records the order in it."""
     fault, rehearsal = call.notes.fault, call.project.epoch.rehearsal
     behaviour = behaviour_of(fault) if fault is not None else None
     if behaviour is not None:
@@ -207,16 +207,25 @@ def end_fault(call: Call, response: Response) -> Response:
         call.notes.is_lost = sent is not response
         response = sent
     if rehearsal is not NO_REHEARSAL and not call.is_from_test:
-        _rehearse_response(call, response, rehearsal)
+        _record_answer(call, response, rehearsal)
     return response
 
 
-def _rehearse_response(call: Call, response: Response, rehearsal: Rehearsal) -> None:
+def _record_answer(call: Call, response: Response, rehearsal: Rehearsal) -> None:
     notes = call.notes
     if notes.order_id is not None and not notes.is_lost and not response.is_streamed:
-        is_stale = notes.fault is not None and isinstance(notes.fault.effect, Stale)
-        body = rehearsal.answer(call.request.method, notes.order_id, response.get_data(), is_stale=is_stale)
-        response.set_data(body)
+        rehearsal.record_answer(call.request.method, notes.order or call.project.find_order(notes.order_id))
+
+
+def order_to_show(call: Call, order_id: str) -> Order:
+    """Return an order for the response to a read: the current version, or an earlier one if it is stale.
+
+    Raises:
+        Unknown: the project has no such order.
+    """
+    order, fault = call.project.find_order(order_id), call.notes.fault
+    is_stale = fault is not None and isinstance(fault.effect, Stale)
+    return call.project.epoch.rehearsal.earlier_version(order) if is_stale else order
 
 
 def _rehearsed_fault(call: Call) -> Fault | None:
@@ -246,10 +255,6 @@ def _configured_fault(call: Call) -> Fault | None:
 def _no_response(call: Call, end: Callable[[], None], lost_status: int | None) -> Response:
     call.notes.is_cut, call.notes.lost_status = True, lost_status
     return Response(_end_stream(end))
-
-
-def _pass_real_time(seconds: float) -> None:
-    Event().wait(seconds)  # the only real-time wait, required by the fault
 
 
 def _end_stream(end: Callable[[], None]) -> Iterator[bytes]:

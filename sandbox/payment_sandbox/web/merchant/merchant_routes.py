@@ -39,6 +39,7 @@ from payment_sandbox.web.answers.responses import client_has_version, if_match, 
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.merchant.fault_effects import order_to_show
 from payment_sandbox.web.merchant.merchant_face import BODY_ERRORS, CHANGE_ERRORS, api
 from payment_sandbox.web.merchant.order_warnings import warnings_about
 from payment_sandbox.web.merchant.reading import (
@@ -164,8 +165,7 @@ def get_order(call: Call, order_id: str) -> Response:
     """Get an order or a refund, optionally with extra blocks."""
     blocks = query_values(call, "fields[]")
     _refuse_unknown_blocks(blocks)
-    project = call.project
-    order = project.find_order(order_id)
+    project, order = call.project, order_to_show(call, order_id)
     if client_has_version(call, order):
         return Response(status=304, headers={"ETag": f'"{project.epoch.etag(order)}"'})
     answer = order_answer(call, order)

@@ -1,0 +1,241 @@
+"""Checks on requests: duplicate orders, late captures, blind retries, and ignored keys."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from payment_sandbox.judge.evidence import (
+    HINT,
+    MISTAKE,
+    Finding,
+    ReviewedHistory,
+    advise_on_loss,
+    format_request,
+    is_answer_lost,
+    number_in_words,
+    order_in,
+    parse_object,
+    start_of,
+    whole_number,
+)
+from payment_sandbox.judge.lessons import CALL_VERBS
+from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
+
+CREATION_PATH: Final = "/v1/orders"
+UNPAYABLE_STATUSES: Final = ("cancelled", "expired", "error")
+"""The statuses of orders that can no longer be paid."""
+WHOLE_CALL: Final = re.compile(r"/(captures|voids)/?$")
+PARTIAL_CALL: Final = re.compile(r"/(captures|voids)/(amount|orderlines)/?$")
+PARTIAL_CALL_KEYS: Final = {"amount": "amount", "order_lines": "orderlines"}
+"""The path segment of partial captures and voids, by the key of the amount or the lines."""
+FREE_FIELD: Final = "extra"
+
+
+def is_creation(entry: LoggedRequest) -> bool:
+    """Whether the shop creates an order by a request, which its HTTP client has not sent again."""
+    return entry.resent_of is None and is_creation_request(entry)
+
+
+def is_creation_request(entry: LoggedRequest) -> bool:
+    """Whether a request creates an order."""
+    return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION_PATH)
+
+
+class Creation(NamedTuple):
+    """A call that created an order, and what another order for the same basket is compared with."""
+
+    entry: LoggedRequest
+    order: Order
+    statuses: Sequence[ReachedStatus]
+    number: str | None
+    body: str
+    is_cancelled: bool
+
+    @property
+    def basket(self) -> tuple[str, str]:
+        """The key of the basket: the shop's number of the order, or without a number the whole order."""
+        return ("number", self.number) if self.number is not None else ("body", self.body)
+
+    def was_payable(self, following: "Creation") -> bool:
+        """Whether the order could still be paid, or was paid, when the next order was created."""
+        return self._status_at(start_of(following.entry)) not in UNPAYABLE_STATUSES
+
+    def _status_at(self, at: datetime) -> str:
+        """Return the status at a real time, or the current status if the journal is too short."""
+        if not self.statuses or self.statuses[0].status != OrderStatus.NEW:
+            return self.order.status
+        return next(
+            (each.status for each in reversed(self.statuses) if each.real_at <= at), self.statuses[0].status
+        )
+
+
+def creations_in(history: ReviewedHistory) -> Iterator[Creation]:
+    """Yield the calls that created an order."""
+    cancelled = {each.order_id for each in history.requests if each.method == "DELETE" and each.status == 200}
+    for entry in filter(is_creation_request, history.requests):
+        order, data = history.orders.get(entry.order_id or ""), parse_object(entry.request)
+        if order is not None and data:
+            number = data.get("merchant_order_id")
+            own = [
+                each for each in history.reached if each.order_id == order.id and each.payment_method is None
+            ]
+            yield Creation(
+                entry,
+                order,
+                own,
+                number if isinstance(number, str) else None,
+                json.dumps(data, sort_keys=True),
+                order.id in cancelled,
+            )
+
+
+def find_duplicate_orders(basket: Sequence[Creation]) -> Iterator[Finding]:
+    """Find baskets with two orders, the first of which was still payable when the second was created."""
+    repeated = {finding.shown_by[-1] for finding in find_blind_retries(basket)}  # told there
+    orders: dict[str, Creation] = {}
+    for creation in basket:
+        entry = creation.entry
+        if creation.number is not None and entry.resent_of is None and entry.id not in repeated:
+            orders.setdefault(creation.order.id, creation)
+    created = list(orders.values())
+    payable = [each for each, following in pairwise(created) if each.was_payable(following)]
+    if payable:
+        yield _report_duplicate_orders([*payable, created[-1]])
+
+
+def _report_duplicate_orders(created: Sequence[Creation]) -> Finding:
+    return Finding(
+        "ORD-07",
+        f"{number_in_words(len(created)).capitalize()} orders have the number {created[0].number!r}, "
+        "and a customer could pay more than one",
+        "Store the id of each new order, and cancel the order before you create another one.",
+        created[-1].order.id,
+        tuple(format_request(each.entry) for each in created),
+        amount=sum(each.order.amount_cents for each in created[1:]),
+        healed="your shop has cancelled the other orders"
+        if sum(not each.is_cancelled for each in created) == 1
+        else "",
+        shown_by=tuple(each.entry.id for each in created),
+    )
+
+
+def find_late_captures(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find captures after the expiry of the authorization."""
+    for entry in history.requests:
+        if entry.rule == "CAP-04" and "/captures" in entry.path:
+            yield Finding(
+                "CAP-04",
+                "Your shop captured after the authorization had expired",
+                "Request an expiration_period that covers your shipping time, and capture before it ends.",
+                entry.order_id,
+                (format_request(entry),),
+                amount=history.amount(entry.order_id),
+                shown_by=(entry.id,),
+            )
+
+
+def find_blind_retries(basket: Sequence[Creation]) -> Iterator[Finding]:
+    """Find create calls retried after a lost response although the order existed."""
+    last_lost: dict[str, Creation] = {}  # by request body
+    for creation in basket:
+        if creation.entry.resent_of is not None:
+            continue
+        first = last_lost.pop(creation.body, None)
+        if first is not None and first.order.id != creation.order.id and first.was_payable(creation):
+            yield Finding(
+                "CTL-23",
+                "Your shop created the order again after its response was lost, and now there are two orders",
+                advise_on_loss(
+                    first.entry,
+                    "After a lost response, first check whether the order exists: its webhooks show it.",
+                ),
+                first.order.id,
+                (format_request(first.entry), format_request(creation.entry)),
+                amount=creation.order.amount_cents,
+                shown_by=(first.entry.id, creation.entry.id),
+            )
+        if is_answer_lost(creation.entry):
+            last_lost[creation.body] = creation
+
+
+def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find unknown keys in requests, which the service ignores."""
+    entries_by_key: dict[tuple[str, str | None, str], list[LoggedRequest]] = defaultdict(list)
+    for entry in history.requests:
+        for name, nearest in entry.unknown:
+            entries_by_key[name, nearest, _call_for_key(entry, name)].append(entry)
+    for (name, nearest, other), entries in entries_by_key.items():
+        if other:
+            yield from (_report_ignored_part(history, entry, name, other) for entry in entries)
+        else:
+            yield _report_ignored_key(name, nearest, entries)
+
+
+def _report_ignored_key(name: str, nearest: str | None, entries: Sequence[LoggedRequest]) -> Finding:
+    subject = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
+    meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
+    return Finding(
+        "SET-12",
+        f"The service does not know the {subject} and ignored it{meant}",
+        f"Send {nearest!r} instead." if nearest is not None else _advice_on_key(name, entries),
+        entries[0].order_id if len(entries) == 1 else None,
+        tuple(map(format_request, entries)),
+        shown_by=tuple(entry.id for entry in entries),
+    )
+
+
+def _advice_on_key(name: str, entries: Sequence[LoggedRequest]) -> str:
+    """Return the advice about an unknown key; only orders have a field for the shop's own values."""
+    has_place = not name.startswith("?") and all(map(is_creation, entries))
+    return f"Leave it out, or put it into {FREE_FIELD}." if has_place else "Leave it out."
+
+
+def _call_for_key(entry: LoggedRequest, name: str) -> str:
+    """Return the partial capture or void that accepts the key; empty if no call accepts it."""
+    if name not in PARTIAL_CALL_KEYS:
+        return ""
+    matched = WHOLE_CALL.search(entry.path) or PARTIAL_CALL.search(entry.path)
+    return f"{matched[1]}/{PARTIAL_CALL_KEYS[name]}/" if matched is not None else ""
+
+
+def _report_ignored_part(history: ReviewedHistory, entry: LoggedRequest, name: str, other: str) -> Finding:
+    """Report a capture or void of everything although the request named a part."""
+    amount = whole_number(parse_object(entry.request).get("amount")) if name == "amount" else None
+    verb, past = CALL_VERBS[other.partition("/")[0]]
+    meant = euros(amount) if amount is not None else f"a part of its {name}"
+    is_whole = WHOLE_CALL.search(entry.path) is not None
+    did = f"and {past} everything" if is_whole else "but the key was ignored"
+    surplus = history.amount(order_in(entry)) - amount if amount is not None and is_whole else 0
+    return Finding(
+        "SET-12",
+        f"Your shop asked to {verb} {meant} {did}: this call takes no {name!r}",
+        f"Send {name!r} to {other}.",
+        order_in(entry),
+        (format_request(entry),),
+        amount=max(0, surplus),
+        risk="the customer pays for goods that do not ship" if verb == "capture" else "goods ship unpaid",
+        shown_by=(entry.id,),
+    )
+
+
+def find_warnings(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find requests accepted with a warning; what the specification allows is a hint."""
+    for entry in history.requests:
+        for warning in entry.warnings:
+            yield Finding(
+                "SET-31",
+                f"The service accepted a request with a warning: {warning}",
+                "Send what the warning asks for: other services of this family may refuse such requests.",
+                entry.order_id,
+                (format_request(entry),),
+                kind=HINT if warning == REFUND_WITHOUT_AMOUNT else MISTAKE,
+                shown_by=(entry.id,),
+            )

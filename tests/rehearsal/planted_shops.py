@@ -1,0 +1,328 @@
+"""Small shops as merchants write them; each is right, or has one mistake if ``mistake`` is set.
+
+The module is copied to a folder and rehearsed there.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from sqlite3 import connect
+from typing import Any
+
+from flask import Flask, request
+from requests import HTTPError, RequestException
+
+from payment_sandbox import BookEntry, PaymentSandbox
+
+WALLET = {"payment_method": "wallet-web"}
+DEPOSIT = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
+STORED = {"payment_method": "credit-card", "payment_method_details": {"recurring_type": "first"}}
+
+
+@dataclass
+class Sale:
+    """One purchase."""
+
+    number: int
+    orders: list[str] = field(default_factory=list)
+    paid: int = 0
+    shipped: int = 0
+    refunded: int = 0
+
+
+class Shop:
+    """A shop without books, whose checkout creates an order; its subclasses react to webhooks."""
+
+    attempt: dict[str, Any] = WALLET
+    has_books = True
+
+    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
+        self.sandbox, self.mistake = sandbox, mistake
+        self.sales: list[Sale] = []
+        app = Flask("shop")
+        app.add_url_rule("/buy", "buy", lambda: str(self.buy().number), methods=["POST"])
+        app.add_url_rule("/sales/<int:number>", "show", self.show)
+        app.add_url_rule("/webhook", "webhook", self.receive, methods=["POST"])
+        self.app: Any = app
+        sandbox.deliver_to(app)
+        if not mistake:
+            sandbox.every("PT1H", self.look)
+
+    def look(self) -> None:
+        """Read the orders that are still open."""
+        for sale in self.sales:
+            for order_id in sale.orders if not sale.paid else ():
+                self.learn(order_id)
+
+    def call(self, method: str, where: str, body: Any = None) -> Any:
+        """Call the service."""
+        url = f"{self.sandbox.base_url}/v1/orders/{where}"
+        answer = self.sandbox.session.request(method, url, json=body, timeout=60)
+        answer.raise_for_status()
+        return answer.json()
+
+    def create_order(self, attempt: dict[str, Any], **more: str) -> Any:
+        """Create an order."""
+        return self.call("POST", "", {"currency": "EUR", "amount": 1000, "transactions": [attempt], **more})
+
+    def read_order(self, order_id: str) -> Any:
+        """Read an order."""
+        return self.call("GET", f"{order_id}/")
+
+    def buy(self) -> Sale:
+        """Check out."""
+        sale = Sale(len(self.sales) + 1)
+        self.sales.append(sale)
+        sale.orders.append(self.create_order(self.attempt)["id"])
+        return sale
+
+    def show(self, number: int) -> str:
+        """Show a sale to its customer."""
+        return "Thank you, it is paid." if self.sales[number - 1].paid else "We wait for your payment."
+
+    def receive(self) -> tuple[str, int]:
+        """Receive a webhook."""
+        try:
+            self.learn(request.get_json()["order_id"])
+        except RequestException:
+            return "later", 503
+        return "", 204
+
+    def learn(self, order_id: str) -> None:
+        """Learn the status of an order."""
+        status = self.read_order(order_id)["status"]
+        if status == "completed":
+            self.pay(order_id)
+
+    def pay(self, order_id: str) -> None:
+        """Record the payment of an order."""
+        for sale in self.sales:
+            if order_id in sale.orders:
+                sale.paid = 1000
+
+    def books(self) -> list[BookEntry]:
+        """List the purchases."""
+        return [
+            BookEntry(f"S-{each.number}", each.orders, 1000, each.paid, each.shipped, each.refunded)
+            for each in self.sales
+        ]
+
+    def test(self) -> None:
+        """Buy and pay."""
+        self.app.test_client().post("/buy")
+        self.sandbox.act(self.sales[0].orders[-1])
+
+
+class QueueShop(Shop):
+    """A worker takes the orders of webhooks from a queue."""
+
+    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
+        super().__init__(sandbox, mistake)
+        self.queue: list[str] = []
+        sandbox.every("PT1M", self.work)
+
+    def receive(self) -> tuple[str, int]:
+        self.queue.append(request.get_json()["order_id"])
+        return "", 202
+
+    def work(self) -> None:
+        """Handle what is in the queue."""
+        while self.queue:
+            order_id = self.queue.pop(0) if self.mistake else self.queue[0]
+            self.learn(order_id)
+            if not self.mistake:
+                self.queue.pop(0)
+
+    def test(self) -> None:
+        super().test()
+        self.sandbox.clock.advance("PT5M")
+
+
+class OutboxShop(Shop):
+    """A relay creates the orders of the outbox."""
+
+    def buy(self) -> Sale:
+        self.sales.append(Sale(len(self.sales) + 1))
+        self.relay()
+        with suppress(RequestException):
+            self.relay()
+        return self.sales[-1]
+
+    def relay(self) -> None:
+        """Create the order of each sale that has none."""
+        for sale in self.sales:
+            if not sale.orders and (self.mistake or not sale.refunded):
+                sale.refunded = 0
+                try:
+                    sale.orders.append(self.create_order(self.attempt)["id"])
+                except RequestException:
+                    if not self.mistake:
+                        self.sales.remove(sale)
+                        raise
+
+
+class LambdaShop(Shop):
+    """A serverless function, which closes a sale once its order has ended."""
+
+    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
+        super().__init__(sandbox, mistake)
+        self.closed: set[str] = set()
+
+    def receive(self) -> tuple[str, int]:
+        return "", self.handle({"body": request.get_json()}, None)["statusCode"]
+
+    def handle(self, event: dict[str, Any], context: object) -> dict[str, int]:
+        """Handle one event."""
+        order_id = event["body"]["order_id"]
+        status = self.read_order(order_id)["status"]
+        if status == "completed" and order_id not in self.closed:
+            self.pay(order_id)
+        elif status in ("cancelled", "error", "expired") or self.mistake:
+            self.closed.add(order_id)
+        return {"statusCode": 200}
+
+
+class SubscriptionShop(Shop):
+    """A job charges a stored card every month."""
+
+    attempt = STORED
+
+    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
+        super().__init__(sandbox, mistake)
+        self.due, self.charge = 2, ""
+        sandbox.every("PT6H", self.renew)
+
+    def renew(self) -> None:
+        """Charge the card if the last charge is done."""
+        status = self.read_order(self.charge)["status"] if self.charge else "completed"
+        if not self.sales or not self.sales[0].paid or not self.due:
+            return
+        if self.charge and (status == "completed" or not self.mistake):
+            self.due -= status == "completed"
+            self.charge = "" if status == "completed" else self.charge
+            return
+        first = self.read_order(self.sales[0].orders[0])
+        token = first["transactions"][0]["payment_method_details"]["vault_token"]
+        details = {"recurring_type": "recurring", "vault_token": token}
+        order = self.create_order({"payment_method": "credit-card", "payment_method_details": details})
+        self.charge = order["id"]
+        self.sales.append(Sale(len(self.sales) + 1, [self.charge]))
+
+    def test(self) -> None:
+        super().test()
+        self.sandbox.clock.advance("P1D")
+
+
+class DepositShop(Shop):
+    """The landlord captures a deposit; the books have what was captured."""
+
+    attempt = DEPOSIT
+
+    def learn(self, order_id: str) -> None:
+        """Learn nothing: the deposit is only reserved."""
+        self.read_order(order_id)
+
+    def look(self) -> None:
+        """Read nothing."""
+
+    def capture(self) -> None:
+        """Capture the deposit."""
+        sale = self.sales[0]
+        attempt = self.read_order(sale.orders[0])["transactions"][0]
+        where = f"{sale.orders[0]}/transactions/{attempt['id']}/captures/"
+        with suppress(RequestException):
+            self.call("POST", where, {})
+            sale.paid = 1000
+        if not self.mistake and not sale.paid:
+            details = self.call("GET", f"{sale.orders[0]}/?fields[]=amount_details")["amount_details"]
+            sale.paid = details["captured"]
+
+    def test(self) -> None:
+        super().test()
+        self.capture()
+
+
+class RefundShop(Shop):
+    """A clerk refunds a sale; a job repeats what was refused each night."""
+
+    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
+        super().__init__(sandbox, mistake)
+        self.asked: list[Sale] = []
+        sandbox.every("P1D", self.refund_all)
+
+    def refund_all(self) -> None:
+        """Refund all that is asked for."""
+        for sale in [*self.asked]:
+            try:
+                self.call("POST", f"{sale.orders[0]}/refunds/", {"amount": 1000})
+            except HTTPError:
+                if not self.mistake:
+                    continue
+            sale.refunded = 1000
+            self.asked.remove(sale)
+
+    def test(self) -> None:
+        super().test()
+        self.asked.append(self.sales[0])
+        self.refund_all()
+
+
+class PlainShop(Shop):
+    """A shop without books, whose customers read its page."""
+
+    has_books = False
+
+    def receive(self) -> tuple[str, int]:
+        status = super().receive()[1]
+        return "", 204 if self.mistake else status
+
+    def test(self) -> None:
+        super().test()
+        self.app.test_client().get("/sales/1")
+
+
+class DetailsShop(Shop):
+    """A shop that compares the captured amount."""
+
+    def learn(self, order_id: str) -> None:
+        order = self.call("GET", f"{order_id}/?fields[]=amount_details")
+        if order["status"] == "completed" and order["amount_details"]["captured"] == 1000:
+            self.pay(order_id)
+
+    def test(self) -> None:
+        super().test()
+        assert self.sales[0].paid
+
+
+class SqlShop(Shop):
+    """A shop whose database counts across tests; it ships after the commit, as with Django's on_commit."""
+
+    database = connect(":memory:", check_same_thread=False)
+    database.execute("CREATE TABLE sale (id INTEGER PRIMARY KEY AUTOINCREMENT, order_id, paid, shipped)")
+
+    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
+        super().__init__(sandbox, mistake)
+        self.database.execute("DELETE FROM sale")
+        self.after_commit: list[str] = []
+
+    def buy(self) -> Sale:
+        number = self.database.execute("INSERT INTO sale (paid, shipped) VALUES (0, 0)").lastrowid or 0
+        order = self.create_order(self.attempt, merchant_order_id=f"S-{number}")
+        self.database.execute("UPDATE sale SET order_id = ? WHERE id = ?", (order["id"], number))
+        self.sales.append(Sale(number, [order["id"]]))
+        return self.sales[-1]
+
+    def learn(self, order_id: str) -> None:
+        status = self.read_order(order_id)["status"]
+        if status != "completed" and not (self.mistake and status == "processing"):
+            return
+        with self.database:
+            update = "UPDATE sale SET paid = 1000 WHERE order_id = ? AND paid = 0"
+            if self.database.execute(update, (order_id,)).rowcount:
+                self.after_commit.append(order_id)
+        while self.after_commit:
+            update = "UPDATE sale SET shipped = shipped + 1000 WHERE order_id = ?"
+            self.database.execute(update, (self.after_commit.pop(),))
+
+    def books(self) -> list[BookEntry]:
+        rows = self.database.execute("SELECT id, order_id, paid, shipped FROM sale WHERE order_id > ''")
+        return [BookEntry(f"S-{number}", [order], 1000, *rest) for number, order, *rest in rows]
