@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from payment_sandbox.operations.coverage import (
+from payment_sandbox.judge import review
+from payment_sandbox.judge.coverage import (
     METHOD,
     CellKey,
     CoverageGroup,
@@ -18,7 +19,6 @@ from payment_sandbox.operations.coverage import (
     covered_cells,
     enabled_methods,
 )
-from payment_sandbox.operations.review import review
 from pytest_payment_sandbox.rehearsal.report import save
 
 if TYPE_CHECKING:

@@ -215,6 +215,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
         return report
     if needs_timeline:
         reports.add_timeline(report, project, call)
+        if item.config.getoption("payment_open"):
+            reports.open_project(item, project)
     if needs_coverage:
         coverage_report.add_coverage(report, project, plugin_options.expected_rules(item))
     return report

@@ -68,6 +68,11 @@ def add_options(parser: pytest.Parser) -> None:
         type=int,
         help="the seed of every project, for reproducible identifiers",
     )
+    group.addoption(
+        "--payment-open",
+        action="store_true",
+        help="keep the project of a failed test, and open its page in the browser",
+    )
     _add_rehearsal_options(group)
     _add_coverage_options(group)
     parser.addini(

@@ -1,5 +1,7 @@
 """The plugin's reports: timelines of failed tests, reviews, and problems with the server."""
 
+import os
+import webbrowser
 from collections.abc import Collection
 from contextlib import nullcontext
 from functools import partial
@@ -72,6 +74,31 @@ def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect:
     except AssertionError as error:
         problem = str(error)
     pytest.fail(problem, pytrace=False)
+
+
+def open_project(item: pytest.Item, project: "PaymentSandbox") -> None:
+    """Open the page of a failed test's project; a server in this process lives until Enter is pressed."""
+    page = f"{project.base_url}/dashboard/{project.project_id}/orders/"
+    capture = item.config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        capture.suspend(in_=True)
+    try:
+        is_interactive = os.isatty(0)
+        if project.server.in_process is None:
+            project.is_kept = True
+            print(f"\nThe project of {item.name}, kept for a day: {page}")
+        elif is_interactive:
+            print(f"\nThe project of {item.name}: {page}\nPress Enter to delete it and continue.")
+        else:
+            rerun = f'SANDBOX_URL=http://127.0.0.1:8080 pytest --payment-open "{item.nodeid}"'
+            print(f"\nTo keep the project of {item.name}: run payment-sandbox serve, and then {rerun}")
+        if is_interactive:
+            webbrowser.open(page)
+        if is_interactive and project.server.in_process is not None:
+            os.read(0, 1024)
+    finally:
+        if capture is not None:
+            capture.resume()
 
 
 def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", call: "pytest.CallInfo[None]") -> None:

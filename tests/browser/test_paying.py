@@ -1,18 +1,23 @@
 """Customers choose a method and pay in Chromium; the tests of the pages cover what needs no browser."""
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from payment_sandbox.ui.docs.library import read_source
 from tests.browser.test_dashboard import view_url
+from tests.support.blocks import blocks
 from tests.support.browser import NewContext, address, by_id, placed
 from tests.support.codes import read_code
+from tests.support.documentation import run_command
 from tests.support.driver import Sandbox
 from tests.support.payer import WITH_PAGE
 from tests.support.samples import of_the_day
 from tests.support.shop import Shop
+from tests.support.tools import find_tool, require
 
 
 def expect_return_to_shop(page: Page, order: dict[str, Any]) -> None:
@@ -112,3 +117,13 @@ def test_wrong_fields_are_red_and_reached_from_the_summary(live: Sandbox, page: 
     assert colour == "rgb(163, 35, 31)"
     by_id(page, "errors").get_by_role("link").first.click()
     assert page.evaluate("document.activeElement.id") == "number" or page.url.endswith("#number")
+
+
+def test_the_example_of_the_documentation_passes(tmp_path: Path) -> None:
+    """The test with Playwright passes as pasted, apart from the place of the browser."""
+    require("chromium")
+    (example,) = (block.text for block in blocks(read_source("hosted-page")) if block.language == "py")
+    options = {"executable_path": find_tool("chromium"), "args": ["--no-sandbox", "--disable-gpu"]}
+    (tmp_path / "test_pasted.py").write_text(example.replace("launch()", f"launch(**{options})"))
+    result = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+    assert result.returncode == 0, result.stdout[-4000:]

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from payment_sandbox.cli.main import commands
-from payment_sandbox.operations.review.lessons import LESSONS, where_to_read
+from payment_sandbox.judge.lessons import LESSONS, where_to_read
 from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
 from payment_sandbox.ui.docs.sections import section
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import certifi
 import pytest
 import requests
 
@@ -119,39 +118,43 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
 
 def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at startup."""
-    libraries = "aiohttp.web requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets"
-    ours = "cli.remote operations.review scenarios.variation serving.tls web.answers.records web.control web.openapi"
+    libraries = (
+        "aiohttp.client aiohttp.web requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets"
+    )
+    ours = "cli.remote judge scenarios.variation serving.tls web.answers.records web.control web.openapi"
     late_modules = {*libraries.split(), *(f"payment_sandbox.{name}" for name in ours.split())}
-    script = "import sys, payment_sandbox.cli.main; from payment_sandbox.cli.server_process import http; http.HttpServer; print(*sys.modules)"
+    script = "import sys; from payment_sandbox.loading import load_partially; load_partially(); import payment_sandbox.cli.main; from payment_sandbox.cli.server_process import http; http.HttpServer; print(*sys.modules)"
     assert late_modules.intersection(run_python(script).stdout.split()) == set()
 
 
-LOAD_AIOHTTP = """
-import os
-import ssl
-from payment_sandbox.cli.server_process import load_aiohttp
+USE_LATE_PARTS = """
+import re, sys
+from importlib.metadata import version
+from payment_sandbox.loading import load_partially
 
-def trusted():
-    return ssl.create_default_context().cert_store_stats()["x509_ca"]
-
-before = trusted()
-load_aiohttp()
-from aiohttp import connector
-assert connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509_ca"] == 0
-assert trusted() == before
-print(os.environ.get("SSL_CERT_FILE"))
+compile = re.compile
+load_partially()
+assert re.compile is compile
+from payment_sandbox.serving import http
+assert not {"aiohttp.client", "aiohttp.connector", "aiohttp.web"} & {*sys.modules}
+import aiohttp.client
+assert aiohttp.ClientSession is aiohttp.client.ClientSession
+from aiohttp import *
+from aiohttp import web
+assert web.Server is http.Server and ClientTimeout is aiohttp.client.ClientTimeout
+assert aiohttp.__version__ == version("aiohttp") and aiohttp.__version__ in aiohttp.http.SERVER_SOFTWARE
+from marshmallow import ValidationError, validate
+validate.Email()("jan@example.com")
+try:
+    validate.Email()("jan@example")
+except ValidationError as error:
+    print(error)
 """
 
 
-@pytest.mark.parametrize("file", [None, certifi.where()])
-def test_only_the_client_of_aiohttp_loads_without_certificates(
-    file: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server does not read the system's certificates at its start, and trusts them later as before."""
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    if file is not None:
-        monkeypatch.setenv("SSL_CERT_FILE", file)
-    assert run_python(LOAD_AIOHTTP).stdout.strip() == str(file)
+def test_what_a_server_leaves_out_of_its_libraries_is_there_for_others() -> None:
+    """The client of aiohttp and a pattern of marshmallow are loaded when something asks for them."""
+    assert run_python(USE_LATE_PARTS).stdout == "Not a valid email address.\n"
 
 
 def test_scenarios_of_a_folder_are_served(serve: Serve, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.delivery.outbox import DeliveringOutbox
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
-from payment_sandbox.operations.history import history
+from payment_sandbox.judge.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import RealTime, Start
 from payment_sandbox.projects.project import Services

@@ -351,7 +351,7 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("client/errors.py", "SandboxError"),
     ("orders/refusals.py", "Violation"),
     ("client/project_review.py", "Review"),
-    ("operations/review/evidence.py", "Finding"),
+    ("judge/evidence.py", "Finding"),
 )
 PROPERTY_DECORATORS: Final = ("property", "cached_property")
 LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.delivery.outbox import EXTRA_DELIVERIES_MAX
+from payment_sandbox.judge.evidence import NUMBER_WORDS
 from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS
-from payment_sandbox.operations.review.evidence import NUMBER_WORDS
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
 from payment_sandbox.serving.gateway import SLOW_MAX, SLOW_MAX_PER_PROJECT, Limits

@@ -5,7 +5,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.project_review import Finding, review
-from tests.operations.test_judge import (
+from tests.judge.test_judge import (
     MANUAL,
     TWICE,
     Story,

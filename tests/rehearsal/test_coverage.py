@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from payment_sandbox.judge import coverage
+from payment_sandbox.judge.coverage import covered_cells, possible_outcomes, refusal_rules
 from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.operations import coverage
-from payment_sandbox.operations.coverage import covered_cells, possible_outcomes, refusal_rules
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 import payment_sandbox
-from payment_sandbox.operations.review.lessons import LESSONS, MISTAKES_PAGE
+from payment_sandbox.judge.lessons import LESSONS, MISTAKES_PAGE
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal import judging as judging_module
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND

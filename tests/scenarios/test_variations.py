@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from payment_sandbox import PaymentSandbox, PaymentSandboxServer
+from payment_sandbox.judge.coverage import coverage
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.what_if import replay_with
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios import variation_catalogue

@@ -6,7 +6,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.operations.test_judge import handling, refunds_a_part
+from tests.judge.test_judge import handling, refunds_a_part
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 from tests.support.servers import make_server
 from tests.support.shop import Shop

@@ -1,8 +1,10 @@
 """Flags and ini options of the plugin: scenarios, reviews, seeds and settings of a whole suite."""
 
+import re
 from pathlib import Path
 
 import pytest
+import requests
 
 from payment_sandbox.serving.server import Server
 from tests.support.ports import free_port
@@ -268,3 +270,21 @@ def test_projects_that_several_tests_share(tmp_path: Path) -> None:
     result = suite(tmp_path, SHARED)
     assert "1 failed, 4 passed" in result.stdout
     assert "- payment sandbox -" in result.stdout
+
+
+FAILED_TEST = """
+def test_it(payment_sandbox):
+    place(payment_sandbox)
+    assert False
+"""
+
+
+def test_a_failed_test_s_project_is_kept(tmp_path: Path, server: Server) -> None:
+    """With a running server, the project stays, and its page is named; without one, the command is."""
+    result = suite(tmp_path, FAILED_TEST, "--payment-open", SANDBOX_URL=server.url)
+    page = re.search(r"The project of test_it, kept for a day: (\S+)", result.stdout)
+    assert page is not None, result.stdout
+    assert requests.get(page[1], headers={"Accept": "text/html"}).status_code == 200
+    result = suite(tmp_path, FAILED_TEST, "--payment-open", SANDBOX_URL="")
+    assert 'pytest --payment-open "test_shop.py::test_it"' in result.stdout
+    passed(suite(tmp_path, ONE_TEST, "--payment-open", SANDBOX_URL=""), 1)

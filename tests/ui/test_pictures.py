@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from payment_sandbox.operations.history import TimelineEntry
+from payment_sandbox.judge.history import TimelineEntry
 from payment_sandbox.ui.pictures import draw_sequence, svg
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card

@@ -17,7 +17,7 @@ import requests
 from werkzeug.routing import Rule
 
 from payment_sandbox.cli.serve import MaskedFormatter
-from payment_sandbox.operations.review import review_order
+from payment_sandbox.judge import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.answers.reproductions import reproduction

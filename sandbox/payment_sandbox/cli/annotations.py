@@ -10,7 +10,7 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
-    from payment_sandbox.operations import review as judge
+    from payment_sandbox import judge
 
 TEXT: Final = "text"
 JSON: Final = "json"

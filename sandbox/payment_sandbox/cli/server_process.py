@@ -36,7 +36,6 @@ else:
     tls = lazy("payment_sandbox.serving.tls")
 
 EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
-CERTIFICATES_VARIABLE: Final = "SSL_CERT_FILE"  # OpenSSL's own
 SWITCH_INTERVAL_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
 COLLECTION_THRESHOLDS: Final = (700, 10, 1)  # a full collection for every 15,000 new objects that live on
 FIRST_ORDER: Final = (
@@ -245,7 +244,6 @@ def start_server(
     **options: Any,
 ) -> Server:
     """Build and start the server; exit with a sentence if that is impossible."""
-    load_aiohttp()
     http.raise_open_files_limit()
     bytes_max, bytes_max_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
     quotas = Quotas(max_projects, max_orders, bytes_max, bytes_max_in_all)
@@ -283,22 +281,6 @@ def bound_pauses() -> None:
 def _skip_survivors(phase: str, info: Mapping[str, int]) -> None:
     if phase == "stop" and info["generation"] == len(COLLECTION_THRESHOLDS) - 1:
         gc.freeze()
-
-
-def load_aiohttp() -> None:
-    """Load aiohttp without the certificates of the system.
-
-    The module of its client, which no server uses, reads all of them: a tenth of the time to the first
-    response.
-    """
-    configured = os.environ.get(CERTIFICATES_VARIABLE)
-    os.environ[CERTIFICATES_VARIABLE] = os.devnull
-    try:
-        load_module("aiohttp")
-    finally:
-        del os.environ[CERTIFICATES_VARIABLE]
-        if configured is not None:
-            os.environ[CERTIFICATES_VARIABLE] = configured
 
 
 def _add_occupant(refused: str, host: str, port: int) -> str:

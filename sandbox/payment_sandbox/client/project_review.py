@@ -5,7 +5,7 @@ from typing import Any
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.operations.review import Finding, describe_mistakes
+from payment_sandbox.judge import Finding, describe_mistakes
 
 __all__ = ["Finding", "Review", "review"]
 

@@ -166,6 +166,28 @@ def format_duration(duration: timedelta) -> str:
     return f"P{f'{duration.days}D' if duration.days else ''}{seconds}"
 
 
+PERIOD_UNITS: Final = ((86_400, "d", "day"), (3_600, "h", "hour"), (60, "min", "minute"), (1, "s", "second"))
+
+
+def _in_units(period: timedelta) -> list[tuple[int, str, str]]:
+    seconds, parts = max(0, int(period.total_seconds())), []
+    for size, symbol, unit in PERIOD_UNITS:
+        number, seconds = divmod(seconds, size)
+        parts += [(number, symbol, unit)] if number else []
+    return parts or [(0, *PERIOD_UNITS[-1][1:])]
+
+
+def describe_period(period: timedelta) -> str:
+    """Format a period in its two largest units, such as 6 d 23 h."""
+    return " ".join(f"{number} {symbol}" for number, symbol, _ in _in_units(period)[:2])
+
+
+def longest_unit(period: timedelta) -> str:
+    """Format a period in its largest unit, such as 3 days."""
+    number, _, unit = _in_units(period)[0]
+    return f"{number} {unit}{'' if number == 1 else 's'}"
+
+
 def add_months(moment: datetime, months: int) -> datetime:
     """Add calendar months.
 

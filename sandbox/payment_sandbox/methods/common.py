@@ -76,6 +76,10 @@ Icon = Literal["bank", "card", "later", "transfer", "wallet"]
 """The icons in ``ui/pages/assets``."""
 
 
+BANK_PAGES: Final = ("card", "login", "sheet", "scan")
+"""The kinds of pages on which customers confirm a payment with their bank or wallet."""
+
+
 class Capabilities(NamedTuple):
     """The facts about a method, independent of any order."""
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from payment_sandbox.methods import METHODS_BY_NAME
+from payment_sandbox.methods.common import BANK_PAGES
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.history import BANK_PAGES
 from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order

@@ -8,7 +8,7 @@ from flask import Flask, Response
 from jinja2 import FunctionLoader
 from werkzeug import Request
 from werkzeug.exceptions import HTTPException, NotFound
-from werkzeug.routing import Map
+from werkzeug.routing import Map, MapAdapter
 
 from payment_sandbox.forms.base import nearest_word
 from payment_sandbox.loading import LOADING, lazy
@@ -62,7 +62,8 @@ class Part(Flask):
         super().__init__("payment_sandbox", static_folder=None)
         # Every path works with and without its trailing slash, without a redirect (SET-01).
         self.url_map = Map(strict_slashes=False, merge_slashes=False)
-        self.adapter = self.url_map.bind("sandbox")
+        # like its ``bind``, which would load an encoding of host names
+        self.adapter = MapAdapter(self.url_map, "sandbox", "/", "", "http", "/", "GET")
         self._routes: dict[str, ResolvedRoute] = {}
         for face in faces:
             self.add(face)

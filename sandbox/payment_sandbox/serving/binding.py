@@ -32,7 +32,7 @@ def bind(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
+        bound.bind((host.encode(), port))  # text would load an encoding of host names
         bound.listen(CONNECTIONS_QUEUED)
         bound.setblocking(False)
     except (OSError, OverflowError) as error:

@@ -10,8 +10,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from aiohttp import HttpVersion10, HttpVersion11, web_request, web_response
+from aiohttp import web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
+from aiohttp.http import HttpVersion10, HttpVersion11
 from flask import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection

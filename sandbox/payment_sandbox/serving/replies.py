@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from aiohttp import HttpVersion10, hdrs, web_request, web_response
+from aiohttp import hdrs, web_request, web_response
+from aiohttp.http import HttpVersion10
 from flask import Response
 from multidict import CIMultiDict
 

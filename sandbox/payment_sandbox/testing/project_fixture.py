@@ -15,9 +15,9 @@ from payment_sandbox.client import project_review
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
+from payment_sandbox.judge import review
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import lazy
-from payment_sandbox.operations.review import review
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
@@ -223,6 +223,8 @@ class PaymentSandbox(ShopInProcess):
         """A ``SandboxClient`` for the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
+        self.is_kept = False
+        """Whether ``close`` leaves the project on a running server for a day."""
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -366,7 +368,10 @@ class PaymentSandbox(ShopInProcess):
             server.registry.delete(project)
         elif server is None:
             with suppress(SandboxError):  # the test may have deleted the project
-                self.client.delete_project()
+                if self.is_kept:
+                    self.client.patch_project({"expires_after": "P1D"})
+                else:
+                    self.client.delete_project()
         self._close_receiver()
         self._close_browsers()
         self.session.close()

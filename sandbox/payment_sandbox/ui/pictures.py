@@ -5,9 +5,9 @@ from datetime import datetime
 from html import escape
 from typing import Final, NamedTuple
 
+from payment_sandbox.judge.history import FOLDED_KIND, SERVICE, SHOP, TimelineEntry
+from payment_sandbox.judge.in_words import MISSING_KIND
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.history import FOLDED_KIND, SERVICE, SHOP, TimelineEntry
-from payment_sandbox.operations.in_words import MISSING_KIND
 from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING
 
 ROWS_MAX: Final = 200

@@ -132,11 +132,13 @@ final class Project
     /** Wait until all webhooks are answered, for example after a call by the shop. */
     public function settle(): void
     {
-        $this->call('GET', '/control/wait/?idle=1&timeout=60');
-        if ($this->lateAnswers !== []) { // this poll makes the server offer their webhooks again
-            $this->deliver($this->direct('POST', '/control/listener/next/', $this->pollBody(0)));
+        $round = 0;
+        do {
+            if ($this->handler !== null) { // the server waits for no webhook that it could not offer: connect before the wait begins
+                $this->deliver($this->direct('POST', '/control/listener/next/', $this->pollBody(0)));
+            }
             $this->call('GET', '/control/wait/?idle=1&timeout=60');
-        }
+        } while (++$round < 2 && $this->lateAnswers !== []);
     }
 
     /**

@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final, NamedTuple, Protocol
 
+from payment_sandbox.judge.history import short_path
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.operations.history import short_path
 from payment_sandbox.serving.threads import start
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, shop_lines
 

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.judge import HINT, Finding, review
+from payment_sandbox.judge.evidence import ACCEPTED_STATUSES
+from payment_sandbox.judge.payment_checks import lapsed_authorizations
+from payment_sandbox.judge.webhook_checks import attempt_id
 from payment_sandbox.kernel.masking import MASK
-from payment_sandbox.operations.review import HINT, Finding, review
-from payment_sandbox.operations.review.payment_checks import lapsed_authorizations
-from payment_sandbox.operations.review.webhook_checks import attempt_id
 from payment_sandbox.orders.webhooks import NO_ANSWER, Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.journal import AgendaEvent
 from payment_sandbox.projects.project import Project
@@ -62,7 +63,6 @@ UNREAD_RULE: Final = "HOOK-08"
 UNANSWERED_RULE: Final = "HOOK-09"
 NOTHING_EXCUSED: Final[Mapping[str, Set[str]]] = MappingProxyType({})
 BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
-ACCEPTED_STATUSES: Final = range(200, 300)
 REVIEW_PREFIX: Final = "review "
 """The prefix of the kinds of problems that come from the review."""
 KINDS_OF_HISTORY: Final = ("went-back", "captured-not-shipped")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from payment_sandbox.operations.review.lessons import (
+from payment_sandbox.judge.lessons import (
     ACT_ONCE,
     CAPTURE_IN_TIME,
     GO_FORWARD,

@@ -10,8 +10,8 @@ from functools import partial
 from threading import Condition, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from payment_sandbox.judge.history import short_path
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.history import short_path
 from payment_sandbox.operations.redelivery import redeliver
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order

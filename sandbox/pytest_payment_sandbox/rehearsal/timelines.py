@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from payment_sandbox.operations.history import TimelineEntry, fold, history
+from payment_sandbox.judge.history import TimelineEntry, fold, history
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
 MARK: Final = ">>>"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.operations.test_judge import pays
+from tests.judge.test_judge import pays
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.operations.test_judge import Handler, handling, reads, refunds_a_part, refunds_once
+from tests.judge.test_judge import Handler, handling, reads, refunds_a_part, refunds_once
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Page

@@ -8,7 +8,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.ui.pages.language import Language
-from tests.operations.test_judge import pays
+from tests.judge.test_judge import pays
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.operations import test_judge as shops
-from tests.operations.test_judge import Story, begin, handling, told
+from tests.judge import test_judge as shops
+from tests.judge.test_judge import Story, begin, handling, told
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop

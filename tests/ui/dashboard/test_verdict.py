@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from tests.operations.test_judge import handling, pays, reads
+from tests.judge.test_judge import handling, pays, reads
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from payment_sandbox import judge
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say, short_time
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.loading import lazy
-from payment_sandbox.operations import review as judge
 
 if TYPE_CHECKING:
     from payment_sandbox.client import project_review

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.forms import read
+from payment_sandbox.judge import FindingGroup
+from payment_sandbox.judge.history import TimelineEntry, fold
+from payment_sandbox.judge.in_words import describe_history
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.history import TimelineEntry, fold
-from payment_sandbox.operations.in_words import describe_history
-from payment_sandbox.operations.review import FindingGroup
 from payment_sandbox.operations.what_if import playable_variations, replay_with
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
@@ -87,8 +87,8 @@ def post_variation(call: Call, project_id: str, order_id: str) -> Response:
         project, order, name, body, lambda changed: create_manual_order(project, changed, order.client)
     )
     offer = offers_in(OfferedIn.WHAT_IF)[name]
-    notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
-    return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{repeated.id}/"), notice))
+    page = url(project, f"orders/{order.id}/beside/{repeated.id}/", again=name)
+    return redirect(with_notice(project, page, Notice(offer.sentence)))
 
 
 @route(dashboard, "GET", f"{ORDER_PATH}beside/<other_id>/", **VIEW_FACTS)
@@ -105,6 +105,8 @@ def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) ->
         project,
         "orders",
         sides=sides,
+        offer=offers_in(OfferedIn.WHAT_IF).get(call.request.args.get("again", "")),
+        test_code_url=url(project, f"orders/{other_id}/#test-code"),
         looks=[_look(known) for _, known in sides],
         conclusion=_conclusion(*sides),
         compared=list(_align_steps(first, second)),

@@ -5,7 +5,7 @@ from datetime import timedelta
 from flask import Response
 
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.operations.beliefs import describe_period
+from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.orders.refusals import Invalid, Unknown
 from payment_sandbox.projects.project import ProjectEntry
 from payment_sandbox.ui.dashboard import signing_in

@@ -9,9 +9,10 @@ from urllib.parse import urlencode, urlsplit
 
 from flask import Response
 
+from payment_sandbox.judge.beliefs import format_moment_of_day
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
+from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.operations.agenda import applies, event
-from payment_sandbox.operations.beliefs import describe_period, format_moment_of_day
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged

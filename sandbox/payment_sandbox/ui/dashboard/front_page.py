@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from flask import Response
 
-from payment_sandbox.operations.beliefs import is_behind, shop_statuses
+from payment_sandbox.judge import FindingGroup, cents_at_risk
+from payment_sandbox.judge.beliefs import is_behind, shop_statuses
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.recipes import SAMPLE_CUSTOMER, SAMPLE_LINES, play, playable_recipes
 from payment_sandbox.operations.redelivery import unsent_webhooks
-from payment_sandbox.operations.review import FindingGroup, cents_at_risk
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState

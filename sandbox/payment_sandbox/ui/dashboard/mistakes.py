@@ -3,8 +3,8 @@
 from flask import Response
 
 from payment_sandbox.fidelity.ledger import rule_texts
-from payment_sandbox.operations.beliefs import format_moment_of_day
-from payment_sandbox.operations.coverage import coverage, how_to_meet
+from payment_sandbox.judge.beliefs import format_moment_of_day
+from payment_sandbox.judge.coverage import coverage, how_to_meet
 from payment_sandbox.ui.dashboard.frame import (
     PROJECT_PATH,
     VIEW_FACTS,

@@ -5,13 +5,13 @@ from typing import Any, Final, cast
 
 from flask import Response
 
+from payment_sandbox.judge.history import TimelineEntry, as_mapping, fold, history
+from payment_sandbox.judge.in_words import describe_history
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.history import TimelineEntry, as_mapping, fold, history
-from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.order import Order

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.delivery.sending import WEBHOOK_HEADERS, standard_body, standard_url
+from payment_sandbox.judge.beliefs import format_moment_of_day, status_in
+from payment_sandbox.judge.in_words import describe_call, refusal_message, short_reason
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies
-from payment_sandbox.operations.beliefs import format_moment_of_day, status_in
-from payment_sandbox.operations.in_words import describe_call, refusal_message, short_reason
 from payment_sandbox.operations.recipes import play
 from payment_sandbox.operations.redelivery import (
     deliver_unsent,

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.review import HINT, Finding, FindingGroup, group_findings, listed_id, review
+from payment_sandbox.judge import HINT, Finding, FindingGroup, group_findings, listed_id, review
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.order_logs import order_logs

@@ -1,7 +1,7 @@
 """Sections of the documentation, for the command ``docs``."""
 
 from payment_sandbox.fidelity.ledger import rule_texts
-from payment_sandbox.operations.review.lessons import LESSONS
+from payment_sandbox.judge.lessons import LESSONS
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source, skill
 from payment_sandbox.ui.docs.rendering import headings

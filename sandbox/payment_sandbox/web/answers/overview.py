@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, TypedDict, cast
 
+from payment_sandbox.judge import Finding, FindingGroup
+from payment_sandbox.judge.beliefs import shop_statuses, standing
+from payment_sandbox.judge.coverage import CoverageGroup, how_to_meet
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import entries_of, event
-from payment_sandbox.operations.beliefs import shop_statuses, standing
 from payment_sandbox.operations.cancel import uncancellable_reason
-from payment_sandbox.operations.coverage import CoverageGroup, how_to_meet
-from payment_sandbox.operations.review import Finding, FindingGroup
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order

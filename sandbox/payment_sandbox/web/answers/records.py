@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 
 from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
+from payment_sandbox.judge import Finding
 from payment_sandbox.kernel.descriptions import Like, OneOf
 from payment_sandbox.loading import lazy
 from payment_sandbox.operations.advance import WebhookInFlight as WebhookInFlight
-from payment_sandbox.operations.review import Finding
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.epoch import AgendaItem as AgendaItem
@@ -26,11 +26,11 @@ from payment_sandbox.web.answers.plain_records import Health as Health
 from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
 
 if TYPE_CHECKING:
-    from payment_sandbox.operations import coverage, history
+    from payment_sandbox.judge import coverage, history
     from payment_sandbox.web.answers import order_tables
 else:
-    coverage = lazy("payment_sandbox.operations.coverage")
-    history = lazy("payment_sandbox.operations.history")
+    coverage = lazy("payment_sandbox.judge.coverage")
+    history = lazy("payment_sandbox.judge.history")
     order_tables = lazy("payment_sandbox.web.answers.order_tables")
 
 Order = Json

@@ -9,17 +9,17 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from payment_sandbox.kernel.masking import MASK
-from payment_sandbox.kernel.times import Period, timestamp
-from payment_sandbox.operations.history import history
-from payment_sandbox.operations.review import (
+from payment_sandbox.judge import (
     VAULT_TOKEN,
     Finding,
     calls_during,
     is_answer_lost,
     start_of,
 )
-from payment_sandbox.operations.review.lessons import SENT_AGAIN
+from payment_sandbox.judge.history import history
+from payment_sandbox.judge.lessons import SENT_AGAIN
+from payment_sandbox.kernel.masking import MASK
+from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import (
     ATTEMPTS_MAX,

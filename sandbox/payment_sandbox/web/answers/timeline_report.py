@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypeVar
 
+from payment_sandbox.judge import Finding, review
+from payment_sandbox.judge.history import TimelineEntry, history
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.history import TimelineEntry, history
 from payment_sandbox.operations.redelivery import unsent_webhooks
-from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME

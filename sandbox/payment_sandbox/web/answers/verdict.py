@@ -5,15 +5,15 @@ from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple, cast
 
-from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.beliefs import Belief, beliefs, describe_period, format_moment_of_day
-from payment_sandbox.operations.review import (
+from payment_sandbox.judge import (
     Finding,
     FindingGroup,
     group_findings,
     listed_id,
     review_order,
 )
+from payment_sandbox.judge.beliefs import Belief, beliefs, format_moment_of_day
+from payment_sandbox.kernel.times import describe_period, timestamp
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of

@@ -9,21 +9,21 @@ from marshmallow import ValidationError
 
 from payment_sandbox.forms import Cents, Choice, Form, Problem, Text, checks
 from payment_sandbox.forms.base import did_you_mean, nearest_word
-from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.loading import lazy
-from payment_sandbox.operations.act import act as act_on_order
-from payment_sandbox.operations.act import act_on_attempt
-from payment_sandbox.operations.bank_qr import scan as scan_code
-from payment_sandbox.operations.coverage import coverage as measure_coverage
-from payment_sandbox.operations.find_orders import OrderFilter, find_orders
-from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import (
+from payment_sandbox.judge import (
     describe_mistakes,
     group_findings,
     listed_id,
     review,
     start_of,
 )
+from payment_sandbox.judge.coverage import coverage as measure_coverage
+from payment_sandbox.judge.history import as_mapping, history
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.loading import lazy
+from payment_sandbox.operations.act import act as act_on_order
+from payment_sandbox.operations.act import act_on_attempt
+from payment_sandbox.operations.bank_qr import scan as scan_code
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.orders.actions import ACTIONS, Action, ActionName, Actor
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, Credential
 from payment_sandbox.orders.order import Order

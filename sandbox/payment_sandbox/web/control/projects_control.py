@@ -8,7 +8,7 @@ from hmac import compare_digest
 from typing import Annotated, Any, Final, cast
 
 from payment_sandbox.forms import Form
-from payment_sandbox.operations.review import Finding, review
+from payment_sandbox.judge import Finding, review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.review.creation_checks import is_creation
-from payment_sandbox.operations.review.evidence import (
+from payment_sandbox.judge.creation_checks import is_creation
+from payment_sandbox.judge.evidence import (
     ACCEPTED_STATUSES,
     Finding,
     ReviewedHistory,
@@ -24,7 +23,8 @@ from payment_sandbox.operations.review.evidence import (
     number_in_words,
     start_of,
 )
-from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDER
+from payment_sandbox.judge.lessons import FAILING_REFUNDS, READ_ORDER
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.webhooks import (
     LEADS_TO,
     LISTEN,

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from payment_sandbox.operations.history import TimelineEntry, fold
+from payment_sandbox.judge.history import TimelineEntry, fold
 
 STATUSES = {"a": "processing", "b": "completed"}
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.review.evidence import (
+from payment_sandbox.judge.evidence import (
     HINT,
     MISTAKE,
     Finding,
@@ -22,7 +22,7 @@ from payment_sandbox.operations.review.evidence import (
     start_of,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import CALL_VERBS
+from payment_sandbox.judge.lessons import CALL_VERBS
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT

@@ -1,13 +1,19 @@
-"""The review: mistakes in an integration, detected in its requests and webhooks."""
+"""One story of each order, and the review: mistakes in an integration, detected in its log.
+
+``history`` makes the entries of an order's log, ``in_words`` says what they mean, ``beliefs`` compares the
+service with what the shop has read, and ``coverage`` lists the cases that occurred. The review is in this
+module; the checks are in modules of their own.
+
+Other packages may import this package, ``beliefs``, ``coverage``, ``evidence``, ``history``, ``in_words``,
+``lessons``, ``payment_checks`` and ``webhook_checks``.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.operations.redelivery import unsent_of
-from payment_sandbox.operations.review.creation_checks import (
+from payment_sandbox.judge.creation_checks import (
     Creation,
     creations_in,
     find_blind_retries,
@@ -16,7 +22,7 @@ from payment_sandbox.operations.review.creation_checks import (
     find_late_captures,
     find_warnings,
 )
-from payment_sandbox.operations.review.evidence import (
+from payment_sandbox.judge.evidence import (
     HINT,
     KINDS,
     VAULT_TOKEN,
@@ -28,8 +34,8 @@ from payment_sandbox.operations.review.evidence import (
     is_answer_lost,
     start_of,
 )
-from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, Lesson, lesson_of
-from payment_sandbox.operations.review.money_checks import (
+from payment_sandbox.judge.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, Lesson, lesson_of
+from payment_sandbox.judge.money_checks import (
     DatedFinding,
     calls_during,
     find_blind_repeats,
@@ -43,7 +49,7 @@ from payment_sandbox.operations.review.money_checks import (
     find_unreturned_surplus,
     orders_in_progress,
 )
-from payment_sandbox.operations.review.payment_checks import (
+from payment_sandbox.judge.payment_checks import (
     Charge,
     Refusal,
     charges_in,
@@ -52,19 +58,21 @@ from payment_sandbox.operations.review.payment_checks import (
     find_refused_calls,
     refusals_in,
 )
-from payment_sandbox.operations.review.setup_checks import (
+from payment_sandbox.judge.setup_checks import (
     find_missing_slashes,
     find_missing_webhook_url,
     find_mixed_schemes,
     find_unmatched_rules,
 )
-from payment_sandbox.operations.review.webhook_checks import (
+from payment_sandbox.judge.webhook_checks import (
     find_failures_after_answers,
     find_polling,
     find_trusted_returns,
     find_unanswered_webhooks,
     find_unread_webhooks,
 )
+from payment_sandbox.kernel.patterns import make_printable
+from payment_sandbox.operations.redelivery import unsent_of
 from payment_sandbox.orders.amounts import convert_cents, euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of

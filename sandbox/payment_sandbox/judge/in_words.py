@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.operations.beliefs import status_in
-from payment_sandbox.operations.history import (
+from payment_sandbox.judge.beliefs import status_in
+from payment_sandbox.judge.evidence import Finding, parse_object, whole_number
+from payment_sandbox.judge.history import (
     TimelineEntry,
     attempt_number,
     history,
     resent_note,
     webhook_of,
 )
-from payment_sandbox.operations.review.evidence import Finding, parse_object, whole_number
+from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, convert_cents, euros
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (

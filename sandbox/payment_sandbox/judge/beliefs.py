@@ -1,11 +1,12 @@
 """What the service knows about each order, beside what the shop believes."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.review.evidence import end_of, parse_object
+from payment_sandbox.judge.evidence import end_of, parse_object
+from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of
@@ -16,7 +17,6 @@ from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus, numbe
 from payment_sandbox.projects.order_logs import OrderLog, order_logs
 
 NOT_CHANGED: Final = 304
-PERIOD_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 class Belief(NamedTuple):
@@ -174,14 +174,3 @@ def format_moment_of_day(moment: datetime, now: datetime) -> str:
     year = "" if moment.year == now.year else f" {moment.year}"
     day = "" if moment.date() == now.date() else f"{moment.day} {moment:%b}{year} "
     return f"{day}{moment:%H:%M}"
-
-
-def describe_period(period: timedelta) -> str:
-    """Format a period in its two largest units, such as 6 d 23 h."""
-    seconds = max(0, int(period.total_seconds()))
-    words: list[str] = []
-    for size, unit in PERIOD_UNITS:
-        if seconds >= size and len(words) < 2:
-            words.append(f"{seconds // size} {unit}")
-            seconds %= size
-    return " ".join(words) or "0 s"

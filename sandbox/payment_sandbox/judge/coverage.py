@@ -9,8 +9,8 @@ from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
 
+from payment_sandbox.judge import Finding
 from payment_sandbox.methods import METHOD_NAMES, METHODS_BY_NAME
-from payment_sandbox.operations.review import Finding
 from payment_sandbox.orders.authorization import EntryKind
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import refusal_classes

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
 
+from payment_sandbox.judge.lessons import CALL_VERBS, FAILING_REFUNDS, where_to_read
 from payment_sandbox.kernel.descriptions import OneOf
-from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.review.lessons import CALL_VERBS, FAILING_REFUNDS, where_to_read
+from payment_sandbox.kernel.times import longest_unit, timestamp
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import RETURN, LoggedRequest, PerformedAction, ReachedStatus
@@ -24,6 +24,7 @@ CUT_SHORT: Final = (
 )
 READ_STATUSES: Final = (200, 304)
 ACCEPTED_STATUSES: Final = range(200, 300)
+"""The statuses with which a shop acknowledges a webhook."""
 MADE_STATUSES: Final = (200, 201)
 """The statuses of responses to calls that the service executed."""
 FAULT_RULE: Final = "CTL-23"
@@ -33,7 +34,6 @@ MONEY_PATH: Final = re.compile(rf"/({'|'.join(CALL_VERBS)})(?:/|$)")
 CAPTURE_OR_VOID: Final = re.compile(r"/(?:captures|voids)/")
 READ_WITHIN: Final = timedelta(minutes=10)
 """The sandbox time within which a read follows its reason, such as a webhook."""
-PERIOD_UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 MISTAKE: Final = "mistake"
@@ -258,7 +258,7 @@ class ReviewedHistory(OrderLog):
         return _by_order(
             entry
             for entry in self.requests
-            if entry.status in ACCEPTED_STATUSES
+            if entry.status in MADE_STATUSES
             and not is_answer_lost(entry)
             and (CAPTURE_OR_VOID.search(entry.path) or entry.method == "DELETE")
         )
@@ -292,13 +292,6 @@ def describe_late(delays: Sequence[timedelta | None]) -> str:
     """Say how much later the order was read; empty if one of the reads is missing."""
     known = [delay for delay in delays if delay is not None]
     return f" (read {longest_unit(max(known))} later)" if len(known) == len(delays) else ""
-
-
-def longest_unit(period: timedelta) -> str:
-    """Format a period in its largest unit, such as 3 days."""
-    seconds = int(period.total_seconds())
-    size, unit = next((size, unit) for size, unit in PERIOD_UNITS if seconds >= size)
-    return f"{seconds // size} {unit}{'s' if seconds >= 2 * size else ''}"
 
 
 def format_request(entry: LoggedRequest) -> str:

@@ -1,6 +1,6 @@
 """A shop's view of an order is compared with its status, also after the journal has dropped old records."""
 
-from payment_sandbox.operations.beliefs import beliefs
+from payment_sandbox.judge.beliefs import beliefs
 from payment_sandbox.projects.journal import ENTRIES_MAX, ReachedStatus
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place, project_of

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID, Pattern
 from payment_sandbox.methods import METHODS_BY_NAME
+from payment_sandbox.methods.common import BANK_PAGES
 from payment_sandbox.orders.actions import BANK, CUSTOMER, PROCESSOR, SCREENING
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
@@ -133,7 +134,6 @@ PARTY_BY_ACTOR: Final = {PROCESSOR: BANK, MERCHANT_ACTOR: SHOP}
 APPROVED: Final = "approved"
 DECLINED: Final = "declined"
 DECIDED_BY_BANK: Final = ("pay", "fail")
-BANK_PAGES: Final = ("card", "login", "sheet", "scan")  # customers confirm with their bank or wallet
 TEXT_SHOWN_MAX: Final = 160  # characters of a shop's response
 HTML_INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 HTML_TAG: Final = Pattern(r"<[^<>]*>?")

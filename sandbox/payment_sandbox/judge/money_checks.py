@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.review.creation_checks import Creation, is_creation_request
-from payment_sandbox.operations.review.evidence import (
+from payment_sandbox.judge.creation_checks import Creation, is_creation_request
+from payment_sandbox.judge.evidence import (
     CHARGES_VERB,
     FAULT_RULE,
     READ_WITHIN,
@@ -24,7 +24,6 @@ from payment_sandbox.operations.review.evidence import (
     is_answer_lost,
     is_from_shop,
     is_late,
-    longest_unit,
     money_call,
     number_in_words,
     order_in,
@@ -32,7 +31,7 @@ from payment_sandbox.operations.review.evidence import (
     start_of,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import (
+from payment_sandbox.judge.lessons import (
     ACT_ONCE,
     CALL_VERBS,
     LOST_RESPONSE,
@@ -40,6 +39,7 @@ from payment_sandbox.operations.review.lessons import (
     RETURN_MONEY,
     SENT_AGAIN,
 )
+from payment_sandbox.kernel.times import longest_unit
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.operations.review.evidence import (
+from payment_sandbox.judge.evidence import (
     CHARGES_VERB,
     HINT,
     Finding,
@@ -15,7 +15,7 @@ from payment_sandbox.operations.review.evidence import (
     money_calls,
     parse_object,
 )
-from payment_sandbox.operations.review.lessons import page_of_rule
+from payment_sandbox.judge.lessons import page_of_rule
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
 from payment_sandbox.orders.order import Order

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from payment_sandbox.operations.review.evidence import (
+from payment_sandbox.judge.evidence import (
     HINT,
     MADE_STATUSES,
     Finding,
@@ -14,7 +14,7 @@ from payment_sandbox.operations.review.evidence import (
     format_request,
     parse_object,
 )
-from payment_sandbox.operations.review.lessons import UNMATCHED_RULES_PAGE
+from payment_sandbox.judge.lessons import UNMATCHED_RULES_PAGE
 from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch

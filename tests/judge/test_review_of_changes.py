@@ -7,9 +7,9 @@ from types import FrameType
 
 import pytest
 
-from payment_sandbox.operations import coverage, find_orders
-from payment_sandbox.operations.beliefs import statuses_read
-from payment_sandbox.operations.review import review_log
+from payment_sandbox.judge import coverage, review_log
+from payment_sandbox.judge.beliefs import statuses_read
+from payment_sandbox.operations import find_orders
 from payment_sandbox.projects.order_logs import OrderLog
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.ui.dashboard import requests as requests_view
