@@ -151,14 +151,15 @@ def test_https_with_one_option(serve: Serve, tmp_path: Path, monkeypatch: pytest
 def test_the_output_names_the_authority_to_trust(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The printed curl command includes the authority."""
+    """The printed curl command includes the authority, and the variables of Python's clients name it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     process, _ = serve("--tls")
     assert process.stdout is not None
-    lines = "".join(process.stdout.readline() for _ in range(8))
+    lines = "".join(process.stdout.readline() for _ in range(9))
     file = tmp_path / "payment-sandbox" / "ca.pem"
     assert f"curl --cacert {file} " in lines
     assert f"trust {file}; see https://" in lines
+    assert f"SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file}\n" in lines  # requests ignores the first one
 
 
 def test_a_certificate_of_ones_own(serve: Serve, tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
@@ -14,7 +12,7 @@ from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import run_command
-from tests.support.languages import PROJECTS, copied, fetched, install_from_npm
+from tests.support.languages import PROJECTS, copied, install_from_npm, openapi_generator
 from tests.support.servers import make_server
 from tests.support.tools import require
 
@@ -131,15 +129,8 @@ def test_a_php_client_is_generated_and_drives_a_payment(served: str, tmp_path: P
     for name in ("payment.php", "autoload.php"):
         shutil.copy(PROJECTS / "clients" / name, tmp_path)
     (tmp_path / "openapi.json").write_text(openapi_description())
-    fetched(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "openapi-generator-cli==7.26.0"],
-        tmp_path,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    ZipFile(wheel).extract("openapi_generator_cli/openapi-generator.jar", tmp_path)
     generate = "generate -i openapi.json -g php -o client --invoker-package Sandbox"
-    jar = "openapi_generator_cli/openapi-generator.jar"
-    result = run_command(["java", "-jar", jar, *generate.split()], tmp_path)
+    result = run_command(["java", "-jar", str(openapi_generator()), *generate.split()], tmp_path)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
     result = run_command(["php", "-d", "error_reporting=8191", "payment.php", served], tmp_path)
     assert result.stdout == FLOW, result.stdout[-2000:] + result.stderr[-2000:]

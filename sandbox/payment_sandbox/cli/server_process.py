@@ -145,6 +145,7 @@ def _tls_lines(server: Server) -> Iterator[str]:
     authority = server.security.authority
     if authority is not None:
         yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/operation/#https."
+        yield f"In a Python shop: export SSL_CERT_FILE={authority} REQUESTS_CA_BUNDLE={authority}"
 
 
 def _stand_in_lines(announcement: Announcement) -> Iterator[str]:

