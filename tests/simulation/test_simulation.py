@@ -18,7 +18,7 @@ SAMPLE_STEP: int = 40  # the fast tests try every fortieth statement
 STACKS: int = 20  # runs of the fast tests
 RESETTING: int = 3  # runs with resets in the fast tests
 STACK_STATEMENTS: int = 30  # the distance of stacked faults
-SHARE: int = 1 if FULL else 6  # of the slow runs, one in so many
+SHARE: int = 1 if FULL else 9  # of the slow runs, one in so many
 
 
 @pytest.fixture(autouse=True)
