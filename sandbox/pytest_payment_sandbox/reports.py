@@ -80,18 +80,19 @@ def open_project(item: pytest.Item, project: "PaymentSandbox") -> None:
     """Open the page of a failed test's project; a server in this process lives until Enter is pressed."""
     page = f"{project.base_url}/dashboard/{project.project_id}/orders/"
     capture = item.config.pluginmanager.getplugin("capturemanager")
+    show = item.config.get_terminal_writer().line
     if capture is not None:
         capture.suspend(in_=True)
     try:
         is_interactive = os.isatty(0)
         if project.server.in_process is None:
             project.is_kept = True
-            print(f"\nThe project of {item.name}, kept for a day: {page}")
+            show(f"\nThe project of {item.name}, kept for a day: {page}")
         elif is_interactive:
-            print(f"\nThe project of {item.name}: {page}\nPress Enter to delete it and continue.")
+            show(f"\nThe project of {item.name}: {page}\nPress Enter to delete it and continue.")
         else:
             rerun = f'SANDBOX_URL=http://127.0.0.1:8080 pytest --payment-open "{item.nodeid}"'
-            print(f"\nTo keep the project of {item.name}: run payment-sandbox serve, and then {rerun}")
+            show(f"\nTo keep the project of {item.name}: run payment-sandbox serve, and then {rerun}")
         if is_interactive:
             webbrowser.open(page)
         if is_interactive and project.server.in_process is not None:

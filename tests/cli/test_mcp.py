@@ -78,7 +78,6 @@ def test_every_answer_is_short_and_says_how_to_get_the_rest(started_tools: Sandb
     answers = (
         started_tools.explain_order,
         started_tools.advance,
-        started_tools.review,
         partial(started_tools.search, page="pytest"),
     )
     for answer in answers:

@@ -107,9 +107,13 @@ def test_every_block_is_run_by_a_test() -> None:
             is_webhook = block.language == "json" and "status_changed" in block.text
             is_tree = name == "README" and "sandbox/payment_sandbox/" in block.text
             is_shell = name == "operation" and block.language == "shell"
-            is_in_project = is_shell or (
-                block.file is not None
-                and name in (*PAGES, "node", "php", "languages", "operation", "security")
+            is_in_project = (
+                is_shell
+                or "playwright" in block.text
+                or (
+                    block.file is not None
+                    and name in (*PAGES, "node", "php", "languages", "operation", "security")
+                )
             )
             assert block.language in tested_languages or is_webhook or is_tree or is_in_project, (name, block)
 

@@ -104,7 +104,7 @@ def test_the_dashboard_has_an_inbox(sandbox: Sandbox, shop: Shop) -> None:
     refused = browser.send(form, {"webhook_url": "nowhere"}, shown)
     assert "Must be a web address" in refused.ids["notice"]
     page = browser.send(form, {"webhook_url": shop.url}, shown)
-    assert page.ids["notice"] == "Sent 2 webhooks."
+    assert page.ids["notice"] == "Sent 2 webhooks. New webhooks will go to the same address."
     assert len(shop.received) == 2
     assert "no-match" in browser.open("requests/?text=not sent").ids
 

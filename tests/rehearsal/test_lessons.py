@@ -26,7 +26,7 @@ def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
 
 def test_every_finding_of_the_review_has_a_lesson() -> None:
     """The rule of each check has a lesson, except for hints."""
-    folder = Path(payment_sandbox.__file__).parent / "operations" / "review"
+    folder = Path(payment_sandbox.__file__).parent / "judge"
     checks = "".join(path.read_text() for path in folder.glob("*_checks.py"))
     named = {rule for call in re.findall(r"Finding\(\s*([^,]+),", checks) for rule in re.findall(RULE, call)}
     assert named >= {"HOOK-03", "ORD-07", "FLOW-09"}

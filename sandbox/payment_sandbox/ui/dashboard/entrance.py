@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from flask import Response
 
+from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.orders.refusals import Invalid, Unknown
@@ -71,7 +72,8 @@ def post_project(call: Call) -> Response:
     try:
         project, api_key = create_project(call, {name: value for name, value in given.items() if value})
     except Invalid as invalid:
-        return _projects_page(call, 400, problems=[each.message for each in invalid.violations], typed=given)
+        problems = [each.message for each in invalid.violations]
+        return _projects_page(call, 400, problems=problems, typed_name=mask(given["name"]))
     return _projects_page(call, 201, created=project, api_key=api_key)
 
 
