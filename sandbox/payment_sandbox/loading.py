@@ -23,7 +23,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from importlib.abc import SourceLoader
@@ -84,7 +84,9 @@ def load_partially() -> None:
     """
     with _late_pattern_of("marshmallow.validate"):
         load_module("marshmallow.validate")
-    spec = find_spec("aiohttp") if "aiohttp" not in sys.modules else None
+    spec = None
+    with suppress(ModuleNotFoundError):  # a command needs no server, or says which installation it needs
+        spec = find_spec("aiohttp") if "aiohttp" not in sys.modules else None
     if spec is not None:
         sys.modules["aiohttp"] = module_from_spec(spec)
         sys.modules["aiohttp"].__class__ = _LatePackage

@@ -55,7 +55,7 @@ def reverse(names: MethodNames) -> dict[str, str]:
     return {theirs: name for name, theirs in names.items()}
 
 
-ORDERS_PATTERN: Final = re.compile(r"(/v\d+)?/orders/?")
+ORDERS_PATTERN: Final = re.compile(r"/*(/v\d+)?/orders/?")
 CREATING_METHODS: Final = ("POST", "PUT", "PATCH")
 NOT_FOUND: Final = 404
 REFUNDED_OR_VOIDED: Final = "refunded, or voided"

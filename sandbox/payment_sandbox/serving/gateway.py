@@ -7,6 +7,8 @@ stream.
 
 from asyncio import AbstractEventLoop, CancelledError, run_coroutine_threadsafe, shield, sleep, timeout, wait
 from collections.abc import AsyncGenerator, Callable, Iterable
+from concurrent.futures import CancelledError as FutureCancelledError
+from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -61,7 +63,8 @@ class Client(ClientConnection):
 
     def pause(self, group: str, seconds: float) -> None:
         """Pass real time on the thread of a call that may wait."""
-        run_coroutine_threadsafe(self._gateway.pause(group, seconds), self._gateway.loop).result()
+        with suppress(FutureCancelledError):  # the server stops
+            run_coroutine_threadsafe(self._gateway.pause(group, seconds), self._gateway.loop).result()
 
 
 class Gateway:
