@@ -176,7 +176,7 @@ def test_a_crowd_that_leaves_does_not_delay_others() -> None:
     async def leave() -> None:
         places = ConnectionPlaces(1)
         for number in range(4 * LEAVING_MAX):
-            places.leave(partial(ended.append, number))
+            places.leaving.add(partial(ended.append, number))
         await asyncio.sleep(0)
         assert len(ended) == LEAVING_MAX
         while len(ended) < 4 * LEAVING_MAX:

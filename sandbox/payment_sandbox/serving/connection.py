@@ -42,6 +42,27 @@ def log_once(problem: str) -> None:
     log.warning("%s", problem)
 
 
+class Gradually:
+    """Does work for a crowd in small parts on the event loop, so that others are served in between."""
+
+    def __init__(self, at_once: int) -> None:
+        """``at_once`` is the number of works in one iteration of the loop."""
+        self._at_once = at_once
+        self._works: deque[Callable[[], object]] = deque()
+
+    def add(self, work: Callable[[], object]) -> None:
+        """Do this work in one of the next iterations, after all that were added before."""
+        self._works.append(work)
+        if len(self._works) == 1:
+            asyncio.get_running_loop().call_soon(self._do_some)
+
+    def _do_some(self) -> None:
+        for _ in range(min(self._at_once, len(self._works))):
+            self._works.popleft()()
+        if self._works:
+            asyncio.get_running_loop().call_soon(self._do_some)
+
+
 class ConnectionPlaces:
     """Limits connections; a new one may take the place of the one that has waited for its client longest."""
 
@@ -51,7 +72,7 @@ class ConnectionPlaces:
         self.waiting: OrderedDict[object, Callable[[], object]] = OrderedDict()
         """What closes each connection that waits for its client, the longest wait first."""
         self._changed = asyncio.Event()
-        self._leaving: deque[Callable[[], object]] = deque()
+        self.leaving = Gradually(LEAVING_MAX)
 
     async def add(self, connection: object, close: Callable[[], object]) -> None:
         """Add a connection, which waits for its client; return once there are not too many."""
@@ -72,18 +93,6 @@ class ConnectionPlaces:
         self.waiting.pop(connection, None)
         self._all.discard(connection)
         self._changed.set()
-
-    def leave(self, end: Callable[[], object]) -> None:
-        """End the work for a closed connection; when a crowd leaves at once, others are served in between."""
-        self._leaving.append(end)
-        if len(self._leaving) == 1:
-            asyncio.get_running_loop().call_soon(self._end_some)
-
-    def _end_some(self) -> None:
-        for _ in range(min(LEAVING_MAX, len(self._leaving))):
-            self._leaving.popleft()()
-        if self._leaving:
-            asyncio.get_running_loop().call_soon(self._end_some)
 
     def wait(self, connection: object, close: Callable[[], object]) -> None:
         """Note that a connection waits for its client from now on; ``close`` takes its place away."""
@@ -141,7 +150,7 @@ class Connection(web_protocol.RequestHandler, asyncio.BufferedProtocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Let another connection take the place."""
         self.places.remove(self)
-        self.places.leave(partial(super().connection_lost, exc))
+        self.places.leaving.add(partial(super().connection_lost, exc))
 
     def abort(self) -> None:
         """Close the connection, without what has not been sent."""

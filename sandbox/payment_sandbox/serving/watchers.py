@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from payment_sandbox.projects.events import Events
-from payment_sandbox.serving.connection import Connection
+from payment_sandbox.serving.connection import Connection, Gradually
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
 WAKE_BATCH: Final = 4  # watchers per iteration of the event loop
@@ -60,6 +60,7 @@ class _WatcherGroup:
         self._loop = loop
         self._stream = stream  # any of the streams: they all have the same interval
         self._is_scheduled = False
+        self._waking = Gradually(WAKE_BATCH)
 
     def schedule_wakeup(self) -> None:
         """Schedule a wake-up of all watchers, unless one is scheduled. Thread-safe."""
@@ -71,11 +72,5 @@ class _WatcherGroup:
 
     def _wake(self) -> None:
         self._is_scheduled = False
-        self._wake_batch(list(self.waiting))
-
-    def _wake_batch(self, waiting: list[Event]) -> None:
-        """Wake a batch of watchers; wake the next batch after pending requests."""
-        for wakeup in waiting[:WAKE_BATCH]:
-            wakeup.set()
-        if len(waiting) > WAKE_BATCH:
-            self._loop.call_soon(self._wake_batch, waiting[WAKE_BATCH:])
+        for wakeup in self.waiting:
+            self._waking.add(wakeup.set)
