@@ -170,7 +170,7 @@ def _with_cookies(headers: Pairs) -> Any:
 
 
 class _Session(requests.Session):
-    """Prepares only what it sends: requests 2.34 makes two hundred calls to merge empty headers and parameters."""
+    """Prepares only what it sends: requests 2.34 makes 200 calls to merge empty headers and parameters."""
 
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
         """Prepare a request; None stands for the settings of the session."""
