@@ -69,7 +69,8 @@ def in_python(folder: Path) -> Sequence[str]:
 
 def in_go(folder: Path) -> Sequence[str]:
     """Generate and compile a client whose integers hold every value."""
-    require("go")
+    if shutil.which("go") is None:
+        pytest.skip("go is missing")
     generate(folder, "go", "--additional-properties=packageName=sandbox,withGoMod=true")
     (folder / "client" / "payment").mkdir()
     shutil.copy(folder / "payment.go", folder / "client" / "payment" / "main.go")
