@@ -180,9 +180,7 @@ def test_a_report_begins_with_its_verdict() -> None:
         "",
         "All created orders are cleaned up.",
     ]
-    assert "could not tell: QR-13: one_off true: usable once" in "\n".join(
-        report_on(REPORTS, by_rule=True)
-    )
+    assert "could not tell: QR-13: one_off true: usable once" in "\n".join(report_on(REPORTS, by_rule=True))
 
 
 def test_a_report_without_differences_fits_on_a_screen() -> None:
