@@ -42,7 +42,7 @@ class NotInstalled(Exception):
 
 
 def _source_of(distribution: str) -> str:
-    """Return the distribution's folder in the clone that this package was installed from, or else its name."""
+    """Return the distribution's folder in the clone that this package came from, or else its name."""
     name, bracket, extras = distribution.partition("[")
     origin: dict[str, Any] = {}
     with suppress(metadata.PackageNotFoundError):  # the single file has no metadata
