@@ -376,7 +376,7 @@ def _find_differences(current: CustomerView, baseline: CustomerView) -> Iterator
 
 
 def _lists_events(text: str, expected: str) -> bool:
-    """Whether two texts differ only in the number and order of events, as a shop's own list of webhooks does."""
+    """Whether two texts differ only in the number and order of events, as in a shop's list of webhooks."""
     one, other = (Counter(_WORD_PATTERN.findall(each.lower())) for each in (text, expected))
     is_nested = one.keys() <= other.keys() or other.keys() <= one.keys()
     has_events = max(sum(each[word] for word in EVENT_WORDS) for each in (one, other)) > 1
