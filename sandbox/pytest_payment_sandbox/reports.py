@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from payment_sandbox.loading import lazy
+from payment_sandbox.operations.review_scenario import check_file
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.testing.access import SandboxNotFound, print_to_stderr
@@ -18,10 +18,7 @@ from payment_sandbox.testing.servers import PaymentSandboxServer
 from pytest_payment_sandbox import plugin_options
 
 if TYPE_CHECKING:
-    from payment_sandbox.operations import review_scenario
     from payment_sandbox.testing.project_fixture import PaymentSandbox
-else:
-    review_scenario = lazy("payment_sandbox.operations.review_scenario")
 
 
 def start_server(
@@ -63,7 +60,7 @@ def _file_mistakes(config: pytest.Config) -> list[str]:
     for folder in plugin_options.scenario_folders(config):
         for file in scenario_files(folder):
             try:
-                review_scenario.check_file(file)
+                check_file(file)
             except Invalid as invalid:
                 lines += [violation.as_line() for violation in invalid.violations]
     return lines

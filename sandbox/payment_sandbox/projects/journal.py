@@ -151,12 +151,7 @@ class LoggedRequest(NamedTuple):
         text = TEXT_END.join([*texts, *map(": ".join, headers), *map(str, self.unknown)])
         names = TEXT_END.join([name for name, _ in headers])
         is_clean = masking.mask_text(text) == text and not is_code_name(names)
-        heads = (self.path, self.query, self.order_id or "", *[value for _, value in headers])
-        is_short = (
-            max(map(len, heads)) <= HEADER_VALUE_MAX
-            and max(len(self.request), len(self.response)) <= JOURNAL_BODY_BYTES
-        )
-        if is_clean and is_short:
+        if is_clean and self._is_short():
             return self
         masked = self if is_clean else masking.mask_record(self)
         return masked._replace(
@@ -168,6 +163,13 @@ class LoggedRequest(NamedTuple):
             request_headers=_truncate_headers(masked.request_headers, self.request_headers),
             response_headers=_truncate_headers(masked.response_headers, self.response_headers),
         )
+
+    def _is_short(self) -> bool:
+        """Whether no value of the entry is truncated."""
+        values = [value for _, value in chain(self.request_headers, self.response_headers)]
+        texts_length = max(map(len, (self.path, self.query, self.order_id or "", *values)))
+        bodies_length = max(len(self.request), len(self.response))
+        return texts_length <= HEADER_VALUE_MAX and bodies_length <= JOURNAL_BODY_BYTES
 
     def summary(self) -> dict[str, Any]:
         """Return the fields for an event."""
