@@ -571,10 +571,6 @@ class EpochJournal:
         """Return all actions, or those on some orders, oldest first."""
         return self.of(PerformedAction, orders)
 
-    def returns(self, orders: Iterable[str] | None = None) -> list[PerformedAction]:
-        """Return customers' visits to the return URL."""
-        return [action for action in self.of(PerformedAction, orders) if action.action == RETURN]
-
     def take_unstored(self) -> Iterator[Record]:
         """Yield the records since the last call, for the store."""
         while self._unstored:
