@@ -10,6 +10,7 @@ from payment_sandbox_verify.differences import (
     STATE_PATHS,
     AnswerDifference,
     Leaf,
+    contrast,
     describe,
     is_alike,
     is_other_form,
@@ -19,7 +20,7 @@ from payment_sandbox_verify.differences import (
     type_of,
 )
 from payment_sandbox_verify.normalising import ShownTime, anonymize, without_form
-from payment_sandbox_verify.player import Observation, Played
+from payment_sandbox_verify.player import REFERENCE, Observation, Played
 from payment_sandbox_verify.rules import (
     ALSO_SHOWN,
     ETAG_RULE,
@@ -232,7 +233,7 @@ class _StepPair(NamedTuple):
             rule = self._precise(rule)
             yield self._difference(
                 rule,
-                f"{theirs.answer.summary}, not {ours.answer.summary}",
+                f"answered {theirs.answer.summary}, expected {ours.answer.summary}",
                 "",
                 theirs.answer.status,
                 ours.answer.status,
@@ -254,7 +255,7 @@ class _StepPair(NamedTuple):
         if isinstance(step, ApiCall):
             call = rule_of_call(step.method, step.path)
             record = call if call in OTHER_RECORDS else record
-            name = step.name or f"{name}, {step.method} {self.theirs.answer.path}"
+            name = f"{name}, {step.method} {REFERENCE.sub('{id}', step.path)}"
         place = self.play.scene.name, self.number
         return AnswerDifference(rule, f"{name}: {reason}", *place, path, theirs, ours, record=record)
 
@@ -275,21 +276,21 @@ class _StepPair(NamedTuple):
         )
         if isinstance(ours.answer.at("error"), dict) and not isinstance(theirs.answer.at("error"), dict):
             shown = theirs.shown.get("media type", "no body")
-            yield self._difference("SET-03", f"the answer has no error report, but {shown}", "error")
+            yield self._difference("SET-03", f"answered {shown}, expected an error report", "error")
             return
         if theirs.answer.status != ours.answer.status:
             yield self._difference(
                 rule,
-                f"{theirs.answer.summary}, not {ours.answer.summary}",
+                f"answered {theirs.answer.summary}, expected {ours.answer.summary}",
                 "status code",
                 theirs.answer.status,
                 ours.answer.status,
             )
         elif types[0] != types[1]:
-            reason = f"the error's type is {describe(types[0])}, not {describe(types[1])}"
+            reason = f"the error's type is {contrast(*types)}"
             yield self._difference("SET-04", reason, "error.type", *types)
         elif violations[0] != violations[1]:
-            reason = f"the violations are {describe(violations[0])}, not {describe(violations[1])}"
+            reason = f"the violations are {contrast(*violations)}"
             yield self._difference(
                 self._violations_rule(*violations), reason, "error.violations", *violations
             )
@@ -315,13 +316,11 @@ class _StepPair(NamedTuple):
         for name, rule in HEADER_RULES:
             one, other = self._shown(name)
             if one != other and (name != "etag" or has_etag):
-                yield self._difference(
-                    rule, f"the {name} is {describe(one)}, not {describe(other)}", name, one, other
-                )
+                yield self._difference(rule, f"the {name} is {contrast(one, other)}", name, one, other)
         one, other = self._shown("ignored")
         if one is not MISSING and one != other:  # a server need not have this header
             rule = "SET-53" if self.ours.answer.method == "PUT" else "SET-12"
-            reason = f"the names of the ignored fields are {describe(one)}, not {describe(other)}"
+            reason = f"the names of the ignored fields are {contrast(one, other)}"
             yield self._difference(rule, reason, "ignored", one, other)
 
     def _compare_answers(self, step: ApiCall) -> Iterator[AnswerDifference]:
@@ -329,7 +328,7 @@ class _StepPair(NamedTuple):
         yield from self._compare_status(step)
         body = ours.shown.get("body")
         if theirs.shown.get("body") is None and isinstance(body, dict | list):
-            yield self._difference("SET-06", "the answer has no JSON", "", None, "JSON")
+            yield self._difference("SET-06", "answered no JSON, expected JSON", "", None, "JSON")
             return
         is_refund = _is_refund(body)
         changed = list(self._changed_leaves(is_refund))
@@ -378,16 +377,16 @@ class _StepPair(NamedTuple):
         if statuses[0] != statuses[1]:
             rule = rule_of_call(step.method, step.path) if self.ours.answer.status == CREATED else "SET-07"
             yield self._difference(
-                rule, f"the status code is {statuses[0]}, not {statuses[1]}", "status code", *statuses
+                rule, f"the status code is {contrast(*statuses)}", "status code", *statuses
             )
 
     def _field_difference(self, rule: str, leaf: Leaf) -> AnswerDifference:
         theirs, ours = leaf.theirs, leaf.ours
-        reason = f"{leaf.path} is {describe(theirs)}, not {describe(ours)}"
+        reason = f"{leaf.path} is {contrast(theirs, ours)}"
         if is_truncated(theirs, ours):
             reason = f"{leaf.path} is truncated to {len(theirs)} of {len(ours)} characters"
         elif ours is MISSING:
-            reason = f"{leaf.path} is present, but not in the sandbox: {describe(theirs)}"
+            reason = f"{leaf.path} is {describe(theirs)}, expected no such field"
         return self._difference(rule, reason, leaf.plain, theirs, ours)
 
     def _compare_shown(self) -> Iterator[AnswerDifference]:
@@ -396,7 +395,7 @@ class _StepPair(NamedTuple):
             if not is_alike(leaf, self.play.seconds):
                 is_page = isinstance(self.step, Customer)
                 rule = PAGE_RULES.get(leaf.plain, self.step_rules[0]) if is_page else self.step_rules[0]
-                reason = f"{leaf.path or 'it'} is {describe(leaf.theirs)}, not {describe(leaf.ours)}"
+                reason = f"{leaf.path or 'it'} is {contrast(leaf.theirs, leaf.ours)}"
                 yield self._difference(rule, reason, leaf.plain, leaf.theirs, leaf.ours)
                 return
 
@@ -404,13 +403,15 @@ class _StepPair(NamedTuple):
         received, expected = self.theirs.shown["webhooks"], self.ours.shown["webhooks"]
         if len(received) != len(expected):
             counts = len(received), len(expected)
-            reason = f"{counts[0]} of {counts[1]} webhooks arrived{self.theirs.shown.get('others', '')}"
+            reason = (
+                f"{counts[0]} webhooks arrived, expected {counts[1]}{self.theirs.shown.get('others', '')}"
+            )
             yield self._difference(self.step_rules[0], reason, "", *counts)
             return
         for leaf in leaves(received, expected):
             if not is_alike(leaf, self.play.seconds):
                 rule = WEBHOOK_RULES.get(leaf.name, WEBHOOK_RULES["body"])
-                reason = f"the webhook's {leaf.name} is {describe(leaf.theirs)}, not {describe(leaf.ours)}"
+                reason = f"the webhook's {leaf.name} is {contrast(leaf.theirs, leaf.ours)}"
                 yield self._difference(rule, reason, leaf.plain, leaf.theirs, leaf.ours)
                 return
 

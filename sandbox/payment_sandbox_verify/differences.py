@@ -153,6 +153,11 @@ def describe(value: Any) -> str:
     return text if len(text) <= VALUE_LENGTH_MAX else f"{text[:VALUE_LENGTH_MAX]}..."
 
 
+def contrast(theirs: Any, ours: Any) -> str:
+    """Return two values as the end of a sentence."""
+    return f"{describe(theirs)}, expected {describe(ours)}"
+
+
 def unique(differences: Iterable[AnswerDifference]) -> list[AnswerDifference]:
     """Return the first difference of each kind."""
     kinds: dict[tuple[str, str, str], AnswerDifference] = {}

@@ -133,7 +133,7 @@ REFUSAL_RULES: Final = ("SET-03", "SET-04", "SET-05", "END-01")
 SUCCESS_RULES: Final = ("SET-06", "SET-07", "END-01", "VER-01")
 ETAG_RULE: Final = "SET-32"
 
-CONTROL_API_ONLY: Final = "the rule concerns the sandbox's control API, not the service"
+CONTROL_API_ONLY: Final = "concerns the sandbox's control API, not the service"
 CONTROL_PREFIXES: Final = ("CTL-", "SCN-")
 REASONS_UNCHECKED: Final[Mapping[str, str]] = {
     "needs a shop that is down, or the shop's address in the project's settings": "HOOK-03 SET-56 SET-59",

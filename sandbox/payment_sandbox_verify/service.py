@@ -117,6 +117,7 @@ class Service:
         self.is_interrupted = False  # a signal arrived, so the next call raises KeyboardInterrupt
         self.is_creating = False  # whether a call is in flight that may create an order
         self.code_count = 0  # QR requests, which cannot be cancelled
+        self.call_count = 0
         self.retry_count = 0
         self.retry_seconds = 0.0  # the total of the pauses before retries
         self._answer_seconds = answer_seconds
@@ -192,6 +193,7 @@ class Service:
         is_repeated = False
         for number in range(attempts):
             self._wait()
+            self.call_count += 1
             seconds, started = 0.0, monotonic_seconds()
             try:
                 reply, content = fetch()
@@ -213,7 +215,7 @@ class Service:
         self._failed_calls += 1
         if self._failed_calls >= FAILED_CALLS_MAX or self._has_hung:
             raise NotVerified(f"{self.url} has stopped responding: {method} {path}: {problem}")
-        raise NotAnswered(f"{method} {path} was not answered: {problem}")
+        raise NotAnswered(f"{method} {self.url}{path} was not answered: {problem}")
 
     @property
     def _attempts_per_call(self) -> int:

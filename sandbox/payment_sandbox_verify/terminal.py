@@ -24,8 +24,6 @@ from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.reporting import (
     Comparison,
     compare,
-    describe_clean_up,
-    describe_counts,
     format_settings_file,
     report_data,
     report_lines,
@@ -34,7 +32,6 @@ from payment_sandbox_verify.samples import MARKER
 from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, UNLIMITED, Pace, Service, pause
 from payment_sandbox_verify.verifying import Progress, is_live, service_at
 
-DIFFERENCES_FILE: Final = "differences.yaml"
 CLEAN_UP_ADVICE: Final = "to cancel or refund them: payment-sandbox verify --url {url} --key ... --clean-up"
 CALLS_PER_SECOND: Final = 5.0
 
@@ -45,18 +42,17 @@ def verify(options: Mapping[str, Any], form: str) -> NoReturn:
     if file is not None and not file.absolute().parent.is_dir():
         fail(f"cannot write {file}: its folder does not exist")
     with (
-        _connect("--url", options["url"], options["key"], options) as player,
-        _open_reference(options["against"], options["against_key"], options) as other,
+        _connect(options) as player,
         _stop_between_calls(player.service),
     ):
         try:
             if options["clean_up"]:
                 _clean_up(player.service)
             live = _is_live(player.service, is_test=options["is_test"], yes_live=options["yes_live"])
-            compared = compare(player, live=live, against=other, progress=_progress_printer())
+            compared = compare(player, live=live, progress=_progress_printer())
         except NotVerified as error:
             fail(make_printable(str(error)))
-    _report_and_exit(compared, file, form)
+    _report_and_exit(compared, file, form, by_rule=options["by_rule"])
 
 
 def _is_live(service: Service, *, is_test: bool, yes_live: bool) -> bool:
@@ -124,7 +120,7 @@ def _stop_between_calls(service: Service) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _report_and_exit(compared: Comparison, file: Path | None, form: str) -> NoReturn:
+def _report_and_exit(compared: Comparison, file: Path | None, form: str, *, by_rule: bool) -> NoReturn:
     """Print the results, write the settings, and exit."""
     if file is not None:
         _write_file(file, format_settings_file(compared, file.name))
@@ -134,22 +130,8 @@ def _report_and_exit(compared: Comparison, file: Path | None, form: str) -> NoRe
         annotations = [Annotation(each.rule, each.reason) for each in compared.differing]
         say(*format_findings(annotations, form, "verify"))
     else:
-        say(*_report_lines(compared, file))
+        say(*report_lines(compared, file, by_rule=by_rule))
     sys.exit(1 if compared.differing else 0)
-
-
-def _report_lines(compared: Comparison, file: Path | None) -> list[str]:
-    beside = compared.beside.reports if compared.beside is not None else None
-    report = [*report_lines(compared.theirs.reports, beside), "", describe_counts(compared.theirs)]
-    report.append(describe_clean_up(compared.theirs))
-    count = len(compared.differing)
-    if count and file is not None:
-        remaining = {each.rule for each in compared.not_copied}
-        copied = sum(each.rule not in remaining for each in compared.differing)
-        report.append(f"{file} reproduces {copied} of {count}: payment-sandbox serve --project {file}")
-    elif count:
-        report.append(f"--differences {DIFFERENCES_FILE} writes settings for a sandbox with this behaviour")
-    return report
 
 
 def _write_file(file: Path, text: str) -> None:
@@ -160,21 +142,15 @@ def _write_file(file: Path, text: str) -> None:
 
 
 @contextmanager
-def _open_reference(url: str | None, key: str, options: Mapping[str, Any]) -> Iterator[Player | None]:
-    if url is None:
-        yield None
-        return
-    with _connect("--against", url, key, {**options, "webhook_url": None, "methods": {}}) as player:
-        yield player
-
-
-@contextmanager
-def _connect(option: str, url: str, key: str, options: Mapping[str, Any]) -> Iterator[Player]:
-    """Connect to the service at a URL, with a payer and an inbox for webhooks."""
+def _connect(options: Mapping[str, Any]) -> Iterator[Player]:
+    """Connect to the service, with a payer and an inbox for webhooks."""
+    url, key = options["url"], options["key"]
     if "://" not in url:
         url = f"{'http' if url.partition(':')[0] in LOOPBACK else 'https'}://{url}"
     if not is_server_url(url):
-        fail(f"{option}: {url!r} is not an address such as https://api.provider.example")
+        fail(f"--url: {options['url']!r} is not an address such as https://api.provider.example")
+    if not key:
+        fail("--key: is empty; it must be the API key of a test account")
     is_local = urlsplit(url).hostname in LOOPBACK
     inbox = _open_inbox(options["webhook_url"], options["webhook_port"], is_local=is_local)
     pace = Pace(options["rate"] or (UNLIMITED if is_local else CALLS_PER_SECOND))

@@ -53,8 +53,6 @@ method_names = click.option(
 )
 @click.option("--url", required=True, help="The server: the provider's test mode, or another sandbox.")
 @click.option("--key", required=True, envvar="SANDBOX_API_KEY", help="The API key of a test account.")
-@click.option("--against", metavar="URL", help="A running sandbox to compare with; by default, a new one.")
-@click.option("--against-key", default="sandbox-key", show_default=True, help="The API key of that sandbox.")
 @click.option("--differences", type=file_path, help="Write settings that reproduce the differences here.")
 @click.option("--clean-up", is_flag=True, help="Only clean up the orders that remain from earlier runs.")
 @click.option("--yes-live", is_flag=True, help="Continue in live mode, without moving money.")
@@ -77,6 +75,7 @@ method_names = click.option(
 @click.option("--patient", is_flag=True, help="Also wait for webhook retries, which takes another half hour.")
 @click.option("--ca", type=file_path, help="A file of certificates to trust for HTTPS.")
 @method_names
+@click.option("--by-rule", is_flag=True, help="List each rule, also those that agree or were not compared.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @format_option
 def verify(as_json: bool, form: str, **options: Any) -> None:

@@ -18,7 +18,7 @@ from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox_verify.answer import UNAUTHORIZED, CannotTell, NotVerified
 from payment_sandbox_verify.comparing import Compared, compare_scene
 from payment_sandbox_verify.conversation import all_scenes
-from payment_sandbox_verify.differences import AnswerDifference, by_rule
+from payment_sandbox_verify.differences import AnswerDifference, by_rule, describe
 from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.payers import FormPayer, ManualPayer
 from payment_sandbox_verify.player import Played, Player, SandboxPlayer
@@ -33,6 +33,7 @@ Progress = Callable[[int, int], None]
 TEST_FLAG: Final = "is-test"
 REQUIRED_FIELDS: Final = ("id", "status")
 REFERENCE_KEY: Final = "sandbox-key"
+WRONG_SERVER: Final = "--url must be the base address of a server with this API, without /v1/"
 REASONS_MAX: Final = 3  # differences reported per rule
 NOT_COVERED: Final = "no step of the conversation shows this rule"
 
@@ -46,12 +47,17 @@ class Verdict(Enum):
 
 
 class RuleReport(NamedTuple):
-    """The verdict on a rule and its reason; ``hidden_by`` is the rule that hides this one, if any."""
+    """The verdict on a rule and its reasons; ``hidden_by`` is the rule that hides this one, if any."""
 
     rule: str
     verdict: Verdict
-    reason: str = ""
+    reasons: Sequence[str] = ()
     hidden_by: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The reasons as one text."""
+        return "; ".join(self.reasons)
 
 
 class VerificationResult(NamedTuple):
@@ -64,6 +70,7 @@ class VerificationResult(NamedTuple):
     """The remaining amounts or problems of orders, by order id."""
     code_count: int = 0
     """The number of created QR requests."""
+    call_count: int = 0
 
     def count(self, verdict: Verdict) -> int:
         """Return the number of rules with a verdict."""
@@ -83,16 +90,17 @@ def is_live(service: Service) -> bool | None:
         order = service.call("POST", ORDERS_PATH, sale())
     except CannotTell as error:
         raise NotVerified(str(error)) from None
+    called = f"POST {service.url}{ORDERS_PATH} returned {order.summary}"
     if order.status == UNAUTHORIZED:
-        raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
+        raise NotVerified(f"{called}: the server refuses the key; --key must be that of a test account")
     if not order.is_success:
-        raise NotVerified(
-            f"POST /v1/orders/ returned {order.summary}, so this server may not implement this API"
-        )
+        raise NotVerified(f"{called}, expected 201 with an order: {WRONG_SERVER}")
     if not all(isinstance(order.at(name), str) for name in REQUIRED_FIELDS):
+        expected = f"an order with {' and '.join(REQUIRED_FIELDS)}"
         raise NotVerified(
-            f"POST /v1/orders/ returned {order.summary}, but no order with {' and '.join(REQUIRED_FIELDS)}:"
-            " this server may not implement this API"
+            f"{called} without JSON, expected {expected}: {WRONG_SERVER}"
+            if order.data is None
+            else f"{called} with {describe(order.data)}, expected {expected}: {WRONG_SERVER}"
         )
     flags = order.at("flags")
     if isinstance(flags, list) and TEST_FLAG not in flags:
@@ -141,7 +149,9 @@ def verify(
     pairs = [(player.with_late_webhooks(theirs), ours) for theirs, ours in pairs]
     unfinished = service.clean_up()
     result = summarize(compare_scene(theirs, ours) for theirs, ours in pairs)
-    return result._replace(pairs=pairs, remaining=unfinished, code_count=service.code_count)
+    return result._replace(
+        pairs=pairs, remaining=unfinished, code_count=service.code_count, call_count=service.call_count
+    )
 
 
 def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED) -> VerificationResult:
@@ -154,8 +164,8 @@ def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED)
     known = [rule["id"] for rule in rules()]
     unchecked = {**dict.fromkeys(known, reason_unchecked), **dict(unchecked_rules(known))}
     reports = {
-        **{rule: RuleReport(rule, Verdict.UNKNOWN, unchecked[rule]) for rule in known},
-        **{rule: RuleReport(rule, Verdict.UNKNOWN, *reason) for rule, reason in hidden.items()},
+        **{rule: RuleReport(rule, Verdict.UNKNOWN, [unchecked[rule]]) for rule in known},
+        **{rule: RuleReport(rule, Verdict.UNKNOWN, [why], by) for rule, (why, by) in hidden.items()},
         **agreed,
         **{each.rule: each for each in differing},
     }
@@ -169,10 +179,10 @@ def differing_rules(differences: Iterable[AnswerDifference]) -> list[RuleReport]
     return [RuleReport(rule, Verdict.DIFFERS, _reasons(reasons)) for rule, reasons in grouped.items()]
 
 
-def _reasons(differences: Sequence[AnswerDifference]) -> str:
+def _reasons(differences: Sequence[AnswerDifference]) -> list[str]:
     reasons = list(dict.fromkeys(each.reason for each in differences))
     more = [f"and {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
-    return "; ".join([*reasons[:REASONS_MAX], *more])
+    return [*reasons[:REASONS_MAX], *more]
 
 
 @contextmanager

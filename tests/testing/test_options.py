@@ -8,6 +8,7 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from tests.support.ports import free_port
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 from tests.support.suites import passed, suite
 
@@ -236,7 +237,17 @@ def test_another_server_is_no_sandbox(tmp_path: Path, shop: Shop) -> None:
     """Another server is reported as not being a payment sandbox."""
     url = shop.url.removesuffix("/webhook")
     result = suite(tmp_path, ONE_TEST, SANDBOX_URL=url)
-    assert f"the server at SANDBOX_URL {url} is not a payment sandbox" in result.stdout
+    assert f"the server at SANDBOX_URL {url} is not a payment sandbox; give the address of" in result.stdout
+
+
+def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
+    """The message names the variable that test suites read, without a traceback."""
+    with make_server(control_token="a secret") as server:
+        for token, problem in (("", "needs the server's control token"), ("wrong", "token is wrong")):
+            result = suite(tmp_path, ONE_TEST, SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN=token)
+            assert problem in result.stdout
+            assert "SANDBOX_CONTROL_TOKEN" in result.stdout
+            assert "access.py" not in result.stdout
 
 
 SHARED = """
@@ -288,3 +299,11 @@ def test_a_failed_test_s_project_is_kept(tmp_path: Path, server: Server) -> None
     result = suite(tmp_path, FAILED_TEST, "--payment-open", SANDBOX_URL="")
     assert 'pytest --payment-open "test_shop.py::test_it"' in result.stdout
     passed(suite(tmp_path, ONE_TEST, "--payment-open", SANDBOX_URL=""), 1)
+
+
+@pytest.mark.parametrize(("line", "is_frozen"), [("", True), ("payment_gc_freeze = false\n", False)])
+def test_collections_skip_what_is_loaded_before(tmp_path: Path, line: str, is_frozen: bool) -> None:
+    """Garbage collections skip what a suite has loaded before its first payment test, unless it says no."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{line}")
+    test = f"def test_it(payment_sandbox):\n    assert bool(gc.get_freeze_count()) is {is_frozen}\n"
+    passed(suite(tmp_path, f"import gc\n{test}"), 1)

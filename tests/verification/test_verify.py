@@ -19,7 +19,7 @@ from payment_sandbox_verify.player import (
     Played,
     SandboxPlayer,
 )
-from payment_sandbox_verify.reporting import compare, format_settings_file, report_lines
+from payment_sandbox_verify.reporting import Comparison, compare, format_settings_file, report_lines
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     RuleReport,
@@ -151,16 +151,49 @@ def test_a_difference_that_no_setting_copies_is_named_in_the_file() -> None:
     assert "#   SET-19: " in text
 
 
-def test_rules_hidden_by_a_difference_are_listed_with_it() -> None:
-    """A rule that a difference prevents from being checked is listed with that difference only."""
-    reports = {
-        "CAP-02": RuleReport("CAP-02", Verdict.UNKNOWN, "hidden because STA-04 differs", "STA-04"),
-        "STA-04": RuleReport("STA-04", Verdict.DIFFERS, "status is 'new', not 'processing'"),
-    }
-    assert [line.strip() for line in report_lines(reports)][-2:] == [
-        "status is 'new', not 'processing'",
-        "which hides CAP-02",
+PAGE_RULES = ("FLOW-03", "QR-13", "WQR-01")
+REPORTS = {
+    **{rule: RuleReport(rule, Verdict.UNKNOWN, ["needs a person to scan a code"]) for rule in PAGE_RULES},
+    "CAP-02": RuleReport("CAP-02", Verdict.UNKNOWN, ["hidden because STA-04 differs"], "STA-04"),
+    "STA-04": RuleReport("STA-04", Verdict.DIFFERS, ["a read, GET /v1/: status is 'new', expected 'paid'"]),
+}
+
+
+def report_on(reports: dict[str, RuleReport], **options: Any) -> list[str]:
+    """Return the report on a server with these verdicts."""
+    result = VerificationResult(reports, [], call_count=7)
+    return list(report_lines(Comparison("https://api.example", result, {}, []), **options))
+
+
+def test_a_report_begins_with_its_verdict() -> None:
+    """The verdict, the numbers and the advice come first, then each difference, then the causes in groups."""
+    assert report_on(REPORTS) == [
+        "differs: https://api.example differs from the sandbox",
+        "0 rules agree, 1 differ, 4 could not be compared (7 calls)",
+        "Settings reproduce 1 of 1: --differences differences.yaml writes them to a file.",
+        "",
+        "STA-04: a read, GET /v1/: status is 'new', expected 'paid'",
+        "  The rule: credit-card: visit of payment_url makes it processing (rules not compared because of this: 1)",
+        "",
+        "Not compared (--by-rule lists each rule):",
+        "   3 rules: needs a person to scan a code",
+        "",
+        "All created orders are cleaned up.",
     ]
+    assert "could not tell: QR-13: one_off true: usable once" in "\n".join(report_on(REPORTS, by_rule=True))
+
+
+def test_a_report_without_differences_fits_on_a_screen() -> None:
+    """Whatever the reasons are, what agrees and what could not be compared takes 40 lines at most."""
+    known = [rule["id"] for rule in rules()]
+    reports = {rule: RuleReport(rule, Verdict.UNKNOWN, [f"cause {rule}"]) for rule in known}
+    lines = report_on(reports)
+    assert lines[0] == "could not tell: https://api.example could not be compared with the sandbox"
+    assert len(lines) <= 40
+    assert sum(int(line.split()[0]) for line in lines if " rule" in line and line[0] == " ") == len(known)
+    agreeing = report_on({rule: RuleReport(rule, Verdict.AGREES) for rule in known})
+    assert agreeing[0] == "agrees: https://api.example answers like the sandbox"
+    assert agreeing[1].startswith(f"{len(known)} rules agree, 0 differ, 0 could not be compared")
 
 
 def test_an_account_may_have_custom_method_names() -> None:
@@ -248,15 +281,15 @@ def _repeat_later(reference: SandboxPlayer) -> None:
     [
         (_keep, "", ""),
         (_delay_the_last, "", ""),
-        (_repeat_later, "HOOK-02", "3 of 2 webhooks arrived"),
-        (set_fault({"drop": True}), "HOOK-02", "0 of 2 webhooks arrived"),
-        (receive_as(method="PUT"), "HOOK-01", "the webhook's method is 'PUT', not 'POST'"),
+        (_repeat_later, "HOOK-02", "3 webhooks arrived, expected 2"),
+        (set_fault({"drop": True}), "HOOK-02", "0 webhooks arrived, expected 2"),
+        (receive_as(method="PUT"), "HOOK-01", "the webhook's method is 'PUT', expected 'POST'"),
         (
             receive_as(media_type="text/plain"),
             "HOOK-01",
-            "media type is 'text/plain', not 'application/json'",
+            "media type is 'text/plain', expected 'application/json'",
         ),
-        (receive_as(has_authorization=True), "AUTH-03", "authorization is True, not False"),
+        (receive_as(has_authorization=True), "AUTH-03", "authorization is True, expected False"),
         (receive_as(data={"event": "changed"}), "HOOK-05", "the webhook's event is 'changed'"),
         (receive_as(data={"event": "status_changed"}), "HOOK-06", "the webhook's order_id is missing"),
         (receive_as(data=None), "HOOK-08", "the webhook's body is None"),
@@ -387,9 +420,12 @@ def test_the_sandbox_agrees_with_itself_about_retries() -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ({"when": {"attempt": 3}, "then": {"drop": True}}, "2 of 10 webhooks arrived"),
-        ({"when": {"attempt": 6}, "then": {"drop": True}}, "5 of 10 webhooks arrived"),
-        ({"when": {"attempt": 4}, "then": {"delay": "PT25S"}}, "the webhook's after is 145 s, not 120 s"),
+        ({"when": {"attempt": 3}, "then": {"drop": True}}, "2 webhooks arrived, expected 10"),
+        ({"when": {"attempt": 6}, "then": {"drop": True}}, "5 webhooks arrived, expected 10"),
+        (
+            {"when": {"attempt": 4}, "then": {"delay": "PT25S"}},
+            "the webhook's after is 145 s, expected 120 s",
+        ),
     ],
 )
 def test_a_server_that_retries_differently(fault: dict[str, Any], words: str) -> None:
