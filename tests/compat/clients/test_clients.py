@@ -1,10 +1,11 @@
 """Each HTTP client on the machine sends as many requests as the table says, and the sandbox says so."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Thread
@@ -25,11 +26,12 @@ PHP, JAVA, PYTHON = ("php", "curl.php"), ("java", "Call.java"), sys.executable
 
 
 class Program(NamedTuple):
-    """A program that makes one call: the client in the table, how to start it, and the switch that stops it."""
+    """A program that makes one call: the client in the table, how to start it, the switch that stops it, and its version."""
 
     client: str
     command: Sequence[str]
     switch: str
+    version: Sequence[str]
     needs: Path | None = None
 
     @property
@@ -38,16 +40,35 @@ class Program(NamedTuple):
         return next(each for each in HTTP_CLIENTS if each.name == self.client)
 
 
+PHP_VERSION = ("php", "-r", "echo PHP_VERSION;")
+GUZZLE_VERSION = ("php", "-r", f"require '{GUZZLE}'; echo GuzzleHttp\\ClientInterface::MAJOR_VERSION;")
+JAVA_VERSION = ("java", "--version")
+RUBY_VERSION = ("ruby", "-e", "print RUBY_VERSION")
 PROGRAMS_BY_CLIENT = [
-    Program("PHP's curl extension", PHP, "fresh"),
-    Program("Guzzle", ("php", "guzzle.php"), "fresh", GUZZLE),
-    Program("Java's HttpURLConnection", JAVA, "fixed"),
-    Program("Ruby's Net::HTTP", ("ruby", "call.rb"), "once"),
-    Program("urllib3", (PYTHON, "with_urllib3.py"), "once"),
+    Program("PHP's curl extension", PHP, "fresh", PHP_VERSION),
+    Program("Guzzle", ("php", "guzzle.php"), "fresh", GUZZLE_VERSION, GUZZLE),
+    Program("Java's HttpURLConnection", JAVA, "fixed", JAVA_VERSION),
+    Program("Ruby's Net::HTTP", ("ruby", "call.rb"), "once", RUBY_VERSION),
+    Program(
+        "Perl's HTTP::Tiny",
+        ("perl", "call.pl"),
+        "fixed",
+        ("perl", "-MHTTP::Tiny", "-e", "print $HTTP::Tiny::VERSION"),
+    ),
+    Program(
+        "urllib3",
+        (PYTHON, "with_urllib3.py"),
+        "once",
+        (PYTHON, "-c", "import urllib3; print(urllib3.__version__)"),
+    ),
 ]
 SINGLE = [
-    ("requests", (PYTHON, "with_requests.py")),
-    ("Node's fetch", ("node", "with_fetch.mjs")),
+    (
+        "requests",
+        (PYTHON, "with_requests.py"),
+        (PYTHON, "-c", "import requests; print(requests.__version__)"),
+    ),
+    ("Node's fetch", ("node", "with_fetch.mjs"), ("node", "-p", "process.versions.node")),
 ]
 
 
@@ -102,33 +123,47 @@ def call(command: Sequence[str], url: str, method: str, *options: str, key: str 
     )
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def version_of(command: Sequence[str]) -> str:
+    """Return the version that a program prints."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return (re.findall(r"\d[\d.]*", printed) or [""])[0]
+
+
 @pytest.mark.parametrize("program", PROGRAMS_BY_CLIENT, ids=lambda program: program.client)
 def test_a_client_sends_as_often_as_the_table_says(
-    counting: CountingServer, program: Program, method: str
+    counting: CountingServer, program: Program, record_property: Callable[..., None]
 ) -> None:
     """One call without a response, on a kept connection, is this many requests; the switch makes it one."""
     if program.needs is not None and not program.needs.exists():
         pytest.skip(f"{program.needs.name} is not installed")
-    call(program.command, counting.url, method, "kept")
-    expected = program.row.posts if method == "POST" else program.row.deletes
-    assert len(counting.counts) == expected, f"the row {program.client!r} is out of date"
-    counting.counts.clear()
-    call(program.command, counting.url, method, "kept", program.switch)
-    is_for_posts_only = program.switch == "fixed" and method == "DELETE"
-    assert len(counting.counts) == (expected if is_for_posts_only else 1), "the switch is out of date"
+    switched = "a POST 1" if program.switch == "fixed" else "1"
+    sent = f"requests of a POST {program.row.posts}, of a DELETE {program.row.deletes}; switched, {switched}"
+    record_property("tool", ("client", program.client, version_of(program.version), sent))
+    for method, expected in (("POST", program.row.posts), ("DELETE", program.row.deletes)):
+        counting.counts.clear()
+        call(program.command, counting.url, method, "kept")
+        assert len(counting.counts) == expected, f"the row {program.client!r} is out of date"
+        counting.counts.clear()
+        call(program.command, counting.url, method, "kept", program.switch)
+        is_for_posts_only = program.switch == "fixed" and method == "DELETE"
+        assert len(counting.counts) == (expected if is_for_posts_only else 1), "the switch is out of date"
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-@pytest.mark.parametrize(
-    ("name", "command"), SINGLE, ids=lambda value: value if isinstance(value, str) else ""
-)
+@pytest.mark.parametrize(("name", "command", "version"), SINGLE, ids=[name for name, *_ in SINGLE])
 def test_other_clients_send_once(
-    counting: CountingServer, name: str, command: Sequence[str], method: str
+    counting: CountingServer,
+    name: str,
+    command: Sequence[str],
+    version: Sequence[str],
+    record_property: Callable[..., None],
 ) -> None:
     """A client that the page names below the table sends one request."""
-    call(command, counting.url, method, "kept")
-    assert counting.counts == [method], name
+    record_property("tool", ("client", name, version_of(version), "requests of any call 1"))
+    for method in ("POST", "DELETE"):
+        call(command, counting.url, method, "kept")
+    assert counting.counts == ["POST", "DELETE"], name
 
 
 @pytest.mark.parametrize("program", PROGRAMS_BY_CLIENT[:3], ids=lambda program: program.client)

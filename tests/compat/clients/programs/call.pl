@@ -1,7 +1,7 @@
 use HTTP::Tiny;
 use MIME::Base64;
 my ($url, $method, $connection) = @ARGV;
-my $http = HTTP::Tiny->new(keep_alive => (grep { $_ eq 'once' } @ARGV) ? 0 : 1);
+my $http = HTTP::Tiny->new();
 my %headers = (Authorization => 'Basic ' . encode_base64("$ENV{API_KEY}:", ''));
 $http->get($url, { headers => \%headers }) if $connection eq 'kept';
 my $body = $method eq 'POST' ? do { local $/; <STDIN> } : undef;
