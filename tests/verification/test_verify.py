@@ -10,7 +10,6 @@ import requests
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.comparing import compare_scene
-from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.player import (
     NEEDS_PATIENCE,
@@ -20,6 +19,7 @@ from payment_sandbox_verify.player import (
     SandboxPlayer,
 )
 from payment_sandbox_verify.reporting import Comparison, compare, format_settings_file, report_lines
+from payment_sandbox_verify.scenes import all_scenes
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     RuleReport,
@@ -201,7 +201,7 @@ def test_an_account_may_have_custom_method_names() -> None:
     names = {"bank-redirect-nl": "my-bank-button", "wallet-qr": "my-app"}
     aliases = {alias: name for name, alias in names.items()}
     with reference_sandbox({"aliases": aliases}) as reference:
-        reference.service.names, reference.service.ours = names, aliases
+        reference.service.names = names
         scenes = scenes_named("lists", "banks", "new bank-redirect-nl", "new wallet-qr", "methods with")
         comparison = compare(reference, live=False, scenes=scenes)
         sent = str(list(reference.control.journal()))
