@@ -61,8 +61,8 @@ export interface Project {
   order(orderId: string): Promise<Order>;
   /** Selects a scenario by name, or sets a whole document. */
   scenario(nameOrDocument: string | Json): Promise<Json>;
-  /** Sets the faults of requests and webhooks. */
-  faults(document: { faults?: readonly Json[]; webhooks?: readonly Json[] }): Promise<Json>;
+  /** Sets the faults of requests and webhooks; a list has those of requests. */
+  faults(document: readonly Json[] | { faults?: readonly Json[]; webhooks?: readonly Json[] }): Promise<Json>;
   webhooks(orderId?: string): Promise<Webhook[]>;
   /** Lists the integration's mistakes so far. */
   review(): Promise<Finding[]>;

@@ -16,6 +16,7 @@ const CLONE_COMMAND = path.join(__dirname, "../../.venv", process.platform === "
 const INSTALL =
   'Run "make run" once in the clone of the package, or set SANDBOX_COMMAND to the command that starts it, ' +
   'such as "python3 payment-sandbox.pyz", or SANDBOX_URL to the address of a running server.';
+const SET_URL = "set SANDBOX_URL to the address of a server, such as http://127.0.0.1:8080, or unset it to start one for the tests";
 const START_SECONDS = 60;
 const HANDLER_SECONDS = 5; // the service's timeout for an answer
 const POLL_SECONDS = 10;
@@ -122,7 +123,7 @@ async function call(url, authorization, method, path, body, options) {
   const text = body === undefined ? undefined : JSON.stringify(body);
   const length = text === undefined ? {} : { "Content-Length": Buffer.byteLength(text), "Content-Type": "application/json" };
   const answer = await send(method, url + path, { Authorization: authorization, ...length }, text, options).catch((error) => {
-    throw options?.signal?.aborted ? error : new Error(`no payment sandbox at ${url}: ${error.message}${hint()}`);
+    throw options?.signal?.aborted ? error : new Error(`no payment sandbox at ${url}: ${error.message.replace(/\s+/g, " ").trim()}${hint()}`);
   });
   const data = parseJson(answer.text);
   if (data === undefined || (answer.status >= 400 && !data.error?.type)) {
@@ -132,7 +133,7 @@ async function call(url, authorization, method, path, body, options) {
   return data;
 }
 
-const hint = () => (process.env.SANDBOX_URL ? "; unset SANDBOX_URL to start a sandbox for the tests" : "");
+const hint = () => (process.env.SANDBOX_URL ? `; ${SET_URL}` : "");
 
 function parseJson(text) {
   try {
@@ -156,7 +157,10 @@ function reviewMode() {
 async function newProject(settings = {}, test) {
   const { url } = await startSandbox();
   const token = `Bearer ${process.env.SANDBOX_CONTROL_TOKEN ?? ""}`;
-  const project = new Project(url, await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...named(test), ...settings }), test);
+  const created = await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...named(test), ...settings }).catch((error) => {
+    throw error.status === 404 ? new Error(`no payment sandbox at ${url}: ${error.message}${hint()}`) : error;
+  });
+  const project = new Project(url, created, test);
   await announce(project, test);
   return project;
 }
@@ -237,7 +241,7 @@ class Project {
   }
 
   advance(by) {
-    return this.call("POST", "/control/clock/advance/", typeof by === "string" ? { by } : by);
+    return this.call("POST", "/control/clock/advance/", isObject(by) ? by : { by });
   }
 
   async settle() {
@@ -255,7 +259,7 @@ class Project {
   }
 
   faults(document) {
-    return this.call("PUT", "/control/faults/", document);
+    return this.call("PUT", "/control/faults/", Array.isArray(document) ? { faults: document } : document);
   }
 
   async webhooks(orderId) {
@@ -271,6 +275,9 @@ class Project {
   }
 
   async deliverTo(handler, path = "/webhook") {
+    if (typeof handler !== "function" && typeof handler?.fetch !== "function") {
+      throw new TypeError(`deliverTo takes a node:http handler, such as an Express application, or an object with fetch, not ${nameType(handler)}`);
+    }
     await this.#listening?.();
     const shop = this.#shop = typeof handler === "function" ? await serveHandler(handler) : wrapFetch(handler);
     const controller = new AbortController();
@@ -318,7 +325,7 @@ class Project {
   async #forward(first, next, deliver) {
     for (let offers = first; !offers.replaced; offers = await next(POLL_SECONDS)) {
       const answers = offers.items.map(async (offer) => {
-        const reply = await deliver(offer).catch((error) => ({ error: `${error.message}, from the webhook handler at ${offer.url}` }));
+        const reply = await deliver(offer).catch((error) => ({ error: error.message }));
         await this.call("POST", "/control/listener/answers/", { id: offer.id, ...reply });
       });
       await Promise.all(answers);
@@ -360,9 +367,18 @@ class Project {
   }
 }
 
+const nameType = (value) => (isObject(value) ? `an object of ${value.constructor?.name}` : JSON.stringify(value));
+const isObject = (value) => typeof value === "object" && value !== null;
+
+/** Return an error's stack without the frames of this package and of Node, which hide those of the shop. */
+function stackOf(error) {
+  const lines = String(error?.stack ?? error).split("\n");
+  return lines.filter((line) => !line.includes(__filename) && !line.includes("(node:") && !/^\s*at (async )?node:/.test(line)).join("\n");
+}
+
 function requireId(method, orderId) {
   if (typeof orderId === "string" && orderId) return;
-  throw new TypeError(`${method} takes the id of an order, not ${orderId}: did the shop's call to create the order fail?`);
+  throw new TypeError(`${method} takes the id of an order, not ${nameType(orderId)}: did the shop's call to create the order fail, or is an await missing?`);
 }
 
 /** Serve a shop that is a node:http handler, such as an Express application. */
@@ -372,7 +388,7 @@ async function serveHandler(handler) {
       await handler(request, response);
     } catch (error) {
       if (!response.headersSent) response.writeHead(500);
-      response.end(String(error?.stack ?? error));
+      response.end(stackOf(error));
     }
   });
   await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
@@ -400,7 +416,7 @@ function wrapFetch(shop) {
       return { status: response.status, body: (await response.text()).slice(0, 4096) };
     } catch (error) {
       if (error instanceof NoAnswer) throw error;
-      return { status: 500, body: String(error?.stack ?? error) };
+      return { status: 500, body: stackOf(error) };
     }
   };
   const page = async (address) => {

@@ -4,7 +4,9 @@ An extension registers an entry point, and this package knows only its name. ``N
 distribution to install for a missing extension.
 """
 
+import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +38,19 @@ class NotInstalled(Exception):
     def __init__(self, feature: str, distribution: str) -> None:
         is_pipx = "pipx" in Path(sys.prefix).parts  # pipx needs its own pip command
         install = "pipx runpip payment-sandbox install" if is_pipx else "pip install"
-        super().__init__(f"{feature} needs {distribution}: {install} '{distribution}'")
+        super().__init__(f"{feature} needs {distribution}: {install} '{_source_of(distribution)}'")
+
+
+def _source_of(distribution: str) -> str:
+    """Return the distribution's folder in the clone that this package came from, or else its name."""
+    name, bracket, extras = distribution.partition("[")
+    origin: dict[str, Any] = {}
+    with suppress(metadata.PackageNotFoundError):  # the single file has no metadata
+        origin = json.loads(metadata.distribution("payment-sandbox").read_text("direct_url.json") or "{}")
+    clone = Path(origin.get("url", "").removeprefix("file://"))
+    folder = clone if name == "payment-sandbox" else clone / "sandbox" / name.replace("-", "_")
+    is_cloned = clone.is_absolute() and (folder / "pyproject.toml").is_file()
+    return f"{folder}{bracket}{extras}" if is_cloned else distribution
 
 
 def missing_library(error: ModuleNotFoundError) -> NotInstalled:

@@ -265,13 +265,7 @@ class ItemRun:
         paths = self._get_fixture(PAGES_FIXTURE) or ()
         opened = self._opened if self._get_fixture(BOOKS_FIXTURE) is None else {}
         return CustomerView(
-            read_pages(
-                run.project,
-                partial(open_page, browser, opened),
-                paths,
-                opened,
-                twice=twice,
-            ),
+            read_pages(run, partial(open_page, browser, opened), paths, opened, twice=twice),
             emails,
         )
 

@@ -11,6 +11,7 @@ import pytest
 from payment_sandbox.extensions import NotInstalled
 from payment_sandbox.version import __version__
 from tests.support.commands import command, run, run_program
+from tests.support.packages import ROOT
 
 
 def test_help_and_version() -> None:
@@ -152,10 +153,9 @@ def test_a_shell_completes_commands_options_and_scenarios() -> None:
 def test_a_missing_distribution_is_installed_where_the_sandbox_is(
     prefix: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a pipx environment, plain pip would install the distribution elsewhere."""
+    """In a pipx environment, plain pip would install the distribution elsewhere; it comes from the same clone."""
     monkeypatch.setattr(sys, "prefix", prefix)
     message = str(NotInstalled("payment-sandbox rehearse", "pytest-payment-sandbox"))
-    assert (
-        message
-        == f"payment-sandbox rehearse needs pytest-payment-sandbox: {install} 'pytest-payment-sandbox'"
-    )
+    folder = f"{ROOT}/sandbox/pytest_payment_sandbox"
+    assert message == f"payment-sandbox rehearse needs pytest-payment-sandbox: {install} '{folder}'"
+    assert str(NotInstalled("serve", "payment-sandbox[tls]")).endswith(f"{install} '{ROOT}[tls]'")

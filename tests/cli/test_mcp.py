@@ -17,6 +17,7 @@ from payment_sandbox.ui.docs.library import read_source
 from payment_sandbox.version import __version__
 from tests.support.commands import run
 from tests.support.documentation import environment
+from tests.support.packages import ROOT
 from tests.support.servers import make_server
 
 TOO_LONG = 1500  # characters in the description of a tool
@@ -209,10 +210,7 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError('No module named mcp')")
     refused = run("mcp", PYTHONPATH=str(tmp_path))
     assert refused.returncode == 2
-    assert (
-        refused.stderr
-        == "payment-sandbox: mcp needs payment-sandbox[mcp]: pip install 'payment-sandbox[mcp]'\n"
-    )
+    assert refused.stderr == f"payment-sandbox: mcp needs payment-sandbox[mcp]: pip install '{ROOT}[mcp]'\n"
 
 
 def test_agents_let_a_second_payment_arrive(started_tools: SandboxTools) -> None:

@@ -93,9 +93,23 @@ def test_a_server_that_is_no_sandbox_is_named(run_program: RunProgram) -> None:
         url = f"http://127.0.0.1:{other.server_port}"
         message = run_program(SANDBOX_URL=f"{url}/")
         other.shutdown()
-    assert message.startswith(f"no payment sandbox at {url}: another program answered 501; unset SANDBOX_URL")
+    assert message.startswith(
+        f"no payment sandbox at {url}: another program answered 501; set SANDBOX_URL to the address"
+    )
     with make_server() as server:
         assert run_program(SANDBOX_URL=f"{server.url}/") == f"created at {server.url}\n"
+        message = run_program(SANDBOX_URL=f"{server.url}/v1")
+    assert message.startswith(
+        f"no payment sandbox at {server.url}/v1: 404 NotFound: this path does not exist; "
+    )
+    with make_server(control_token="a secret") as server:
+        assert "401 Unauthorized: this call needs the server's control token" in run_program(
+            SANDBOX_URL=server.url
+        )
+        wrong = run_program(SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN="wrong")
+        assert "401 Unauthorized: the control token is wrong: " in wrong
+        right = run_program(SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN="a secret")
+        assert right == f"created at {server.url}\n"
 
 
 @both_languages
@@ -239,11 +253,18 @@ test("handlers", sandboxed({ mode: "live", profile: "shopware" }, async (sandbox
   assert.deepEqual(states, [[500], [500]]);
   assert.match(await sandbox.report(), /500 · Error: no stock/);
   assert.deepEqual((await sandbox.review()).map((finding) => finding.rule), ["HOOK-08", "HOOK-09"]);
+  assert.doesNotMatch(await sandbox.report(), /node:internal|index\\.js/);
+  await assert.rejects(sandbox.deliverTo({ routes: [] }), /^TypeError: deliverTo takes a node:http handler, .*, not an object of Object/);
+  await assert.rejects(sandbox.advance(30), /by must be an ISO 8601 duration such as PT30M or P7D; got 30/);
+  await sandbox.faults([{ when: { method: "POST", path: "/v1/orders/" }, then: { status: 503 } }]);
+  await assert.rejects(place(), { status: 503 });
+  await sandbox.faults([]);
   const failed = await sandbox.explain(new TypeError("fetch failed", { cause: new Error("no such host") }));
   assert.match(failed.message, /^fetch failed: no such host[^]+--- payment sandbox ---/);
   const unknownId = "00000000-0000-4000-8000-000000000000";
   await assert.rejects(sandbox.pay(unknownId), { name: "SandboxError", status: 404, type: "NotFound" });
   await assert.rejects(sandbox.pay(undefined), { name: "TypeError", message: /^act takes the id of an order, not undefined: / });
+  await assert.rejects(sandbox.pay(Promise.resolve(order)), /not an object of Promise: .*, or is an await missing/);
   const wrong = { Authorization: `Basic ${btoa("wrong-key:")}` };
   assert.equal((await fetch(`${sandbox.url}/v1/orders/`, { method: "POST", headers: wrong })).status, 401);
   assert.match(await sandbox.report(), /calls with another key, or without a key.*\\n +POST \\/v1\\/orders\\/ -> 401: no project has this API key\\n/);
@@ -283,6 +304,15 @@ $card = ['payment_method' => 'credit-card'];
 $order = ['currency' => 'EUR', 'amount' => 1295, 'webhook_url' => 'http://shop.example/hook', 'transactions' => [$card]];
 $id = $sandbox->call('POST', '/v1/orders/', $order)['id'];
 $sandbox->pay($id);
+$sandbox->faults([['when' => ['path' => '/v1/orders/'], 'then' => ['status' => 503]]]);
+try {
+    $sandbox->call('POST', '/v1/orders/', $order);
+} catch (SandboxError $refused) {
+    $statuses = [$refused->getCode()];
+}
+$sandbox->faults([]);
+$sandbox->deliverTo(fn () => 'fine');
+$sandbox->pay($sandbox->call('POST', '/v1/orders/', $order)['id']);
 $transfer = ['payment_method' => 'bank-transfer'];
 $awaited = $sandbox->call('POST', '/v1/orders/', ['transactions' => [$transfer]] + $order);
 $credit = ['actor' => 'bank', 'action' => 'credit', 'transaction_id' => $awaited['transactions'][0]['id']];
@@ -290,7 +320,7 @@ $credited = $sandbox->act($awaited['id'], $credit)['status'];
 try {
     $sandbox->pay($id);
 } catch (SandboxError $refused) {
-    echo json_encode([$credited, $seen, $refused->getCode(), $refused->error['type'], $sandbox->report()]);
+    echo json_encode([$credited, $seen, $refused->getCode(), $refused->error['type'], $sandbox->report(), $statuses]);
 }
 """
 
@@ -302,7 +332,10 @@ def test_a_handler_in_php_may_call_and_throw(tmp_path: Path) -> None:
     folder = copied("php", tmp_path)
     (folder / "handler.php").write_text(IN_PHP)
     result = run_command(["php", "handler.php"], folder, 60)
-    credited, seen, status, kind, report = json.loads(result.stdout)
+    credited, seen, status, kind, report, statuses = json.loads(result.stdout)
     assert (credited, status, kind) == ("completed", 409, "ActionNotPossible")
     assert seen[:2] == ["completed", "completed"]
     assert "500 · LogicException: no stock" in report
+    assert "500 · the webhook handler must return an HTTP status or null, not string" in report
+    assert "Project.php" not in report
+    assert statuses == [503]

@@ -171,3 +171,24 @@ def test_a_refund_within_a_day_is_in_time(payment_sandbox: PaymentSandbox, story
     payment_sandbox.session.post(refunds, json={"amount": OWED[story][1]})
     payment_sandbox.clock.advance("P3D")
     assert not [each.rule for each in payment_sandbox.review() if each.is_open]
+
+
+@pytest.mark.parametrize(("pause", "rules"), [("", {"HOOK-10"}), ("P1D", set())])
+def test_calls_on_two_days_do_not_follow_two_webhooks_alone(
+    payment_sandbox: PaymentSandbox, pause: str, rules: set[str]
+) -> None:
+    """Two equal captures right after two webhooks are made for them; those of another day are parcels."""
+    orders = f"{payment_sandbox.base_url}/v1/orders/"
+    payment_sandbox.deliver_to(
+        shop_that(lambda order_id: payment_sandbox.session.get(f"{orders}{order_id}/") and None)
+    )
+    attempt = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
+    order_id = place_and_pay(payment_sandbox, transactions=[attempt])
+    attempt_id = payment_sandbox.client.order(order_id)["transactions"][0]["id"]
+    path = f"{orders}{order_id}/transactions/{attempt_id}/captures/amount/"
+    for _ in range(2):
+        payment_sandbox.client.redeliver(payment_sandbox.client.webhooks(order_id)[-1]["id"])
+        if pause:
+            payment_sandbox.clock.advance(pause)
+        payment_sandbox.session.post(path, json={"amount": 1000})
+    assert {each.rule for each in payment_sandbox.review() if each.rule == "HOOK-10"} == rules

@@ -65,6 +65,7 @@ def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> No
         ({"paid": 0}, {}, "payment-missed", "paid €10.00, but the shop does not mark it as paid"),
         ({"refunded": 5}, {"refunded": 4}, "refunds-differ", "€0.05, but the customer received €0.04"),
         ({"cancelled": True}, {}, "cancelled-but-kept", "but kept €10.00"),
+        ({"paid": 0, "cancelled": True}, {}, "cancelled-but-kept", "but kept €10.00"),
     ],
 )
 def test_books_that_differ(believed: dict[str, Any], known: dict[str, Any], kind: str, words: str) -> None:

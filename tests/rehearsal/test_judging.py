@@ -1,5 +1,6 @@
 """Verdicts on runs; a run in a known state is not continued."""
 
+import sqlite3
 from datetime import datetime
 from typing import Any
 
@@ -82,6 +83,33 @@ def test_a_run_with_a_pending_change_is_continued(judging: Judging, change: str,
     judging.verdict()
     assert judging.verdict(change).is_duplicate
     assert len(judging.advanced) == days
+
+
+@pytest.mark.parametrize(
+    ("error", "kinds"),
+    [
+        ("database table is locked: sale", []),
+        ("database is locked", []),
+        ("no such table: sale", ["review HOOK-09"]),
+    ],
+)
+def test_a_locked_sqlite_database_is_busy(
+    payment_sandbox: PaymentSandbox, error: str, kinds: list[str]
+) -> None:
+    """A test's database has no server: one of two handlers meets its lock, and the retry works."""
+    failures = [sqlite3.OperationalError(error)]
+
+    def handle(order_id: str) -> None:
+        payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
+        if failures:
+            raise failures.pop()
+
+    payment_sandbox.deliver_to(shop_that(handle))
+    judging = Judging(payment_sandbox)
+    payment_sandbox.act(judging.order_id)
+    payment_sandbox.clock.advance("PT3M")
+    judging.set_books(paid=1295)
+    assert [problem.kind for problem in judging.verdict("webhook:1:together").problems] == kinds
 
 
 @pytest.mark.parametrize(("status", "kinds"), [(503, []), (500, ["review HOOK-09"])])

@@ -111,12 +111,16 @@ def test_a_call_from_another_process_has_no_line() -> None:
 PASSING_ON = {
     "a request": "    return session.post(url, json=body)",
     "a part of the response": "    answer = session.post(url)\n    answer.raise_for_status()\n    return answer.json()['id']",
+    "a part, or nothing": "    answer = session.post(url)\n    return answer.json() if answer.content else None",
+    "a default": "    more = {}\n    more['timeout'] = 5\n    return session.post(url, **more).json() or {}",
+    "a log of the shop": "    self.log.info(url)\n    return session.post(url)",
     "a retry": "    for pause in (1, 2):\n        try:\n            return session.post(url)\n"
     "        except OSError:\n            time.sleep(pause)\n    raise OSError",
 }
 DECIDING = {
     "a comparison": "    order = session.get(url)\n    return order['status'] == 'completed'",
     "a change": "    order = session.get(url)\n    sale.paid = 5\n    return order",
+    "a changed record": "    order = session.get(url)\n    sale['paid'] = 5\n    return order",
     "an effect": "    order = session.get(url)\n    sales.add(order)\n    return order",
     "no result": "    session.get(url)",
 }

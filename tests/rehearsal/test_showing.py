@@ -56,6 +56,12 @@ def shown_page(is_paid: bool | None, text: str | None) -> ShownPage:
 
 THANKS, WAITS = shown_page(True, "thank you"), shown_page(True, "we wait")
 UNPAID, PAY_NOW = shown_page(False, "thank you"), shown_page(False, "pay now")
+COMPLETED = shown_page(True, "sale # is completed")
+LISTED = shown_page(None, "webhook # processing webhook # completed")
+LISTED_TWICE = shown_page(None, "webhook # processing webhook # completed webhook # completed")
+LISTED_BACKWARDS = shown_page(None, "webhook # completed webhook # completed webhook # processing")
+ONE_PARCEL = shown_page(None, "hat for sale #")
+TWO_PARCELS = shown_page(None, "hat for sale # hat for sale #")
 FAILING = shown_page(False, None)._replace(error="status 500")
 MAILS = Emails(["basket", "paid"], 1)
 MOVED = True
@@ -88,6 +94,19 @@ def view(*pages: ShownPage, mails: Emails | None = None) -> CustomerView:
         (view(THANKS), view(FAILING), TWICE, not MOVED, "the page /thanks fails: status 500"),
         (view(FAILING), view(FAILING), FAILS, MOVED, ""),
         (view(), view(FAILING), FAILS, MOVED, ""),
+        # a list of webhooks has one entry for each that arrives; a list of goods does not
+        (view(LISTED), view(LISTED_TWICE), TWICE, not MOVED, ""),
+        (view(LISTED_TWICE), view(LISTED), TWICE, not MOVED, ""),
+        (view(LISTED_TWICE), view(LISTED_BACKWARDS), TWICE, not MOVED, ""),
+        (view(ONE_PARCEL), view(TWO_PARCELS), TWICE, not MOVED, "'hat for sale # hat for sale #' instead of"),
+        (
+            view(COMPLETED),
+            view(shown_page(True, "sale # is new")),
+            TWICE,
+            not MOVED,
+            "'sale # is new' instead of",
+        ),
+        (view(COMPLETED), view(shown_page(True, "sale #")), TWICE, not MOVED, "'sale #' instead of"),
         # extra and missing emails are problems, and so is a receipt for an unpaid customer
         (
             view(THANKS, mails=MAILS),

@@ -22,7 +22,7 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (501, "NotImplemented")
     assert "prometheus_client" in error["value"]
-    assert "pip install 'payment-sandbox-company'" in error["value"]
+    assert "/sandbox/payment_sandbox_company'" in error["value"]
     responses = described_statuses("/metrics", "get")
     assert {"200", "501"} <= responses
 

@@ -8,6 +8,7 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from tests.support.ports import free_port
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 from tests.support.suites import passed, suite
 
@@ -236,7 +237,17 @@ def test_another_server_is_no_sandbox(tmp_path: Path, shop: Shop) -> None:
     """Another server is reported as not being a payment sandbox."""
     url = shop.url.removesuffix("/webhook")
     result = suite(tmp_path, ONE_TEST, SANDBOX_URL=url)
-    assert f"the server at SANDBOX_URL {url} is not a payment sandbox" in result.stdout
+    assert f"the server at SANDBOX_URL {url} is not a payment sandbox; give the address of" in result.stdout
+
+
+def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
+    """The message names the variable that test suites read, without a traceback."""
+    with make_server(control_token="a secret") as server:
+        for token, problem in (("", "needs the server's control token"), ("wrong", "token is wrong")):
+            result = suite(tmp_path, ONE_TEST, SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN=token)
+            assert problem in result.stdout
+            assert "SANDBOX_CONTROL_TOKEN" in result.stdout
+            assert "access.py" not in result.stdout
 
 
 SHARED = """

@@ -344,8 +344,9 @@ def _attempt_spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
 def _answer_text(reply: Reply) -> str:
     if reply.status is None:
         return reply.error or reply.warning or "no response"
-    words = _strip_markup(reply.body)[:TEXT_SHOWN_MAX] if reply.status >= ERROR_STATUS_MIN else ""
-    return " · ".join(filter(None, (str(reply.status), words)))
+    words = _strip_markup(reply.body) if reply.status >= ERROR_STATUS_MIN else ""
+    shown = words if len(words) <= TEXT_SHOWN_MAX else f"{words[: TEXT_SHOWN_MAX - 1]}…"
+    return " · ".join(filter(None, (str(reply.status), shown)))
 
 
 def _strip_markup(body: str) -> str:

@@ -69,16 +69,18 @@ class DatedFinding(NamedTuple):
 
 
 class HandlerRun(NamedTuple):
-    """A run of the shop's webhook handler, in real time."""
+    """A run of the shop's webhook handler, in real time; ``at`` is its start in sandbox time."""
 
     delivery_id: str
     order_id: str
+    at: datetime
     starts_at: datetime
     ends_at: datetime
 
     def contains(self, entry: LoggedRequest) -> bool:
-        """Whether the shop made a call during the run."""
-        return self.starts_at <= start_of(entry) <= self.ends_at
+        """Whether the shop made a call during the run, before the clock was moved."""
+        is_clock_moved = entry.at - self.at > end_of(entry) - self.starts_at + GRACE_PERIOD
+        return self.starts_at <= start_of(entry) <= self.ends_at and not is_clock_moved
 
 
 def _handler_runs(webhooks: Iterable[Delivery]) -> dict[str, list[HandlerRun]]:
@@ -87,7 +89,9 @@ def _handler_runs(webhooks: Iterable[Delivery]) -> dict[str, list[HandlerRun]]:
     for webhook in webhooks:
         for attempt in filter(is_from_shop, webhook.attempts):
             ends_at = attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms)
-            runs[webhook.order_id].append(HandlerRun(webhook.id, webhook.order_id, attempt.real_at, ends_at))
+            runs[webhook.order_id].append(
+                HandlerRun(webhook.id, webhook.order_id, attempt.at, attempt.real_at, ends_at)
+            )
     return {order_id: _extend_runs(own) for order_id, own in runs.items()}
 
 

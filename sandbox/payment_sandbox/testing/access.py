@@ -31,6 +31,7 @@ else:
 
 FAKE_FILE_SYSTEM: Final = "pyfakefs"
 HEALTH_TIMEOUT_SECONDS: Final = 10.0
+UNAUTHORIZED: Final = 401
 
 
 SOCKET_BLOCKED: Final = (RuntimeError, Warning)
@@ -76,7 +77,7 @@ class SandboxAccess:
             self.in_process = self._start_server(scenario_folders)
             self.base_url = self.in_process.url
         else:
-            self.base_url = _check_server(base_url)
+            self.base_url = _check_server(base_url, control_token or "")
         self._transport = self._new_transport()  # shared by all projects, to save connections
 
     def _start_server(self, scenario_folders: Sequence[Path]) -> "serving.Server":
@@ -166,14 +167,16 @@ def _read_ahead() -> None:
             language.Language(tag).amount(0)
 
 
-def _check_server(base_url: str) -> str:
-    """Check that a sandbox answers; return its address without a trailing slash."""
+def _check_server(base_url: str, control_token: str) -> str:
+    """Check that a sandbox answers and takes the token; return its address without a trailing slash."""
     url = base_url.rstrip("/")
     if "://" not in url:
         raise SandboxNotFound(f"SANDBOX_URL is {base_url!r}, without a scheme: use http://{url}")
     with direct_session() as session:
         try:
             answer = session.get(f"{url}/health/", timeout=HEALTH_TIMEOUT_SECONDS)
+            bearer = {"Authorization": f"Bearer {control_token}"}
+            servers = session.get(f"{url}/control/servers/", headers=bearer, timeout=HEALTH_TIMEOUT_SECONDS)
         except (OSError, ValueError) as error:
             raise SandboxNotFound(
                 f"no sandbox answers at SANDBOX_URL {url} ({describe_failure(error, url)}); "
@@ -181,8 +184,14 @@ def _check_server(base_url: str) -> str:
             ) from None
     try:
         is_sandbox = answer.json()["status"] == "ok" and "version" in answer.json()
+        refusal = servers.json()["error"]["value"] if servers.status_code == UNAUTHORIZED else None
     except (ValueError, KeyError, TypeError):
-        is_sandbox = False
+        is_sandbox, refusal = False, None
     if not is_sandbox:
-        raise SandboxNotFound(f"the server at SANDBOX_URL {url} is not a payment sandbox")
+        raise SandboxNotFound(
+            f"the server at SANDBOX_URL {url} is not a payment sandbox; "
+            "give the address of payment-sandbox serve, such as http://127.0.0.1:8080, or unset SANDBOX_URL"
+        )
+    if refusal is not None:
+        raise SandboxNotFound(f"SANDBOX_URL {url}: {refusal}")
     return url

@@ -45,7 +45,11 @@ final class Project
     {
         $server = new self(Server::url(), '');
         preg_match('/^.{0,200}/u', (string) preg_replace('/\p{C}/u', ' ', (string) $test), $name);
-        $created = $server->call('POST', '/control/projects/', $settings + ['clock' => 'frozen', 'name' => $name[0] ?? '']);
+        try {
+            $created = $server->call('POST', '/control/projects/', $settings + ['clock' => 'frozen', 'name' => $name[0] ?? '']);
+        } catch (SandboxError $error) {
+            throw $error->getCode() === 404 ? new \RuntimeException("no payment sandbox at $server->url: {$error->getMessage()}" . Server::hint()) : $error;
+        }
         $project = new self($server->url, $created['api_key'], $created['project_id']);
         if (Server::isShared()) {
             register_shutdown_function($project->close(...));
@@ -157,10 +161,10 @@ final class Project
         $this->call('PUT', '/control/scenario/', is_string($scenario) ? ['name' => $scenario] : $scenario);
     }
 
-    /** @param array<string, list<array<string, mixed>>> $faults for requests under "faults", for webhooks under "webhooks" */
+    /** @param list<array<string, mixed>>|array<string, list<array<string, mixed>>> $faults those of requests, or under "faults" and "webhooks" */
     public function faults(array $faults): void
     {
-        $this->call('PUT', '/control/faults/', $faults);
+        $this->call('PUT', '/control/faults/', array_is_list($faults) ? ['faults' => $faults] : $faults);
     }
 
     /** @return list<array<string, mixed>> */
@@ -371,14 +375,18 @@ final class Project
         $start = microtime(true);
         try {
             $status = $handler($webhook);
+            if ($status !== null && !is_int($status)) {
+                return ['status' => 500, 'body' => 'the webhook handler must return an HTTP status or null, not ' . get_debug_type($status)];
+            }
             $seconds = microtime(true) - $start;
             if ($seconds > self::HANDLER_SECONDS) {
                 $limit = self::HANDLER_SECONDS;
                 return ['error' => sprintf("no answer within $limit seconds: the webhook handler took %.1f seconds", $seconds), 'duration_ms' => $limit * 1000];
             }
-            return ['status' => is_int($status) ? $status : 204, 'duration_ms' => $seconds * 1000];
+            return ['status' => $status ?? 204, 'duration_ms' => $seconds * 1000];
         } catch (\Throwable $error) {
-            return ['status' => 500, 'body' => substr((string) $error, 0, 4096)];
+            $lines = preg_grep('~^#.*' . preg_quote(__FILE__, '~') . '~', explode("\n", (string) $error), PREG_GREP_INVERT); // hide our frames
+            return ['status' => 500, 'body' => substr(implode("\n", $lines ?: []), 0, 4096)];
         }
     }
 
@@ -423,8 +431,7 @@ final class Project
         }
         if (!is_array($data) || $status >= 400) {
             $problem = $status === 0 ? (curl_error($call) ?: 'no answer') : "another program answered $status";
-            $hint = Server::isShared() ? '; unset SANDBOX_URL to start a sandbox for the tests' : '';
-            throw new \RuntimeException("no payment sandbox at $this->url: $problem$hint");
+            throw new \RuntimeException("no payment sandbox at $this->url: $problem" . Server::hint());
         }
         return $data;
     }

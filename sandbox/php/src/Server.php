@@ -31,6 +31,13 @@ final class Server
         return (bool) getenv('SANDBOX_URL');
     }
 
+    /** Return the remedy for a server that does not answer as a sandbox; empty if this process has started it. */
+    public static function hint(): string
+    {
+        $remedy = 'set SANDBOX_URL to the address of a server, such as http://127.0.0.1:8080, or unset it to start one for the tests';
+        return self::isShared() ? "; $remedy" : '';
+    }
+
     private static function start(): string
     {
         if (self::$hasFailed) {

@@ -17,6 +17,9 @@ trait UsesPaymentSandbox
     /** @param array<string, mixed> $settings of the project, which the first call in a test creates */
     protected function paymentSandbox(array $settings = []): Project
     {
+        if ($this->paymentSandbox !== null && $settings !== []) {
+            throw new \LogicException('paymentSandbox() has already created the project of this test: pass the settings in its first call');
+        }
         return $this->paymentSandbox ??= Project::create($settings, static::class . '::' . $this->currentTestName());
     }
 

@@ -121,7 +121,7 @@ class AnnouncedTest:
     def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
         twice = self.memory.baseline is None
-        pages = read_pages(self.project, get, (), twice=twice)
+        pages = read_pages(self.run, get, (), twice=twice)
         return CustomerView(pages, Emails((), 0))
 
 

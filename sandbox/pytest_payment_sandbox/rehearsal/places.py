@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -111,6 +111,7 @@ def _passes_on(file: str, line: str) -> bool:
         return False
     parts = list(ast.walk(function))[1:]
     local = {each.id for each in parts if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    local |= {function.args.kwarg.arg} if function.args.kwarg is not None else set()
     own = [each for each in parts if isinstance(each, ast.stmt)]
     return any(map(_returns_result, own)) and all(_is_plain(each, local) for each in own)
 
@@ -118,21 +119,38 @@ def _passes_on(file: str, line: str) -> bool:
 def _returns_result(statement: ast.stmt) -> bool:
     """Whether a statement returns the result of a call, or a part of it; a comparison is a decision."""
     value = statement.value if isinstance(statement, ast.Return) else None
-    while isinstance(value, ast.Await | ast.Subscript | ast.Attribute):
-        value = value.value
+    while isinstance(value, ast.Await | ast.Subscript | ast.Attribute | ast.IfExp | ast.BoolOp):
+        value = _result_part(value)
     return isinstance(value, ast.Call | ast.Name)
 
 
-def _is_plain(statement: ast.stmt, local: Collection[str]) -> bool:
+def _result_part(value: ast.Await | ast.Subscript | ast.Attribute | ast.IfExp | ast.BoolOp) -> ast.expr:
+    """Return the part of an expression with the result; the rest stands for an empty response."""
+    if isinstance(value, ast.IfExp):
+        return value.orelse if isinstance(value.body, ast.Constant) else value.body
+    return value.values[0] if isinstance(value, ast.BoolOp) else value.value
+
+
+def _is_plain(statement: ast.stmt, local: Set[str]) -> bool:
     """Whether a statement has no effect outside its function, apart from calls, logs and pauses."""
     if isinstance(statement, ast.Assign):
-        return all(isinstance(target, ast.Name | ast.Tuple) for target in statement.targets)
+        return all(
+            isinstance(each, ast.Name | ast.Tuple) or not local.isdisjoint(_names_in_chain(each)[-1:])
+            for each in statement.targets
+        )
     if not isinstance(statement, ast.Expr) or isinstance(statement.value, ast.Constant):
         return isinstance(statement, PLAIN_STATEMENTS)
-    value = statement.value
+    names = _names_in_chain(statement.value)
+    return bool(names) and (names[-1] in local or not {*names}.isdisjoint(LOG_NAMES))
+
+
+def _names_in_chain(value: ast.expr) -> list[str]:
+    """Return the names in a chain such as ``self.log.info(...)``, the first name last."""
+    names = []
     while isinstance(value, ast.Await | ast.Call | ast.Attribute | ast.Subscript):
+        names += [value.attr] if isinstance(value, ast.Attribute) else []
         value = value.func if isinstance(value, ast.Call) else value.value
-    return isinstance(value, ast.Name) and value.id in {*local, *LOG_NAMES}
+    return [*names, value.id] if isinstance(value, ast.Name) else []
 
 
 def _function_at(file: str, line: int) -> Function | None:

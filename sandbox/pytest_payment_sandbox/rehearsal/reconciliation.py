@@ -144,14 +144,19 @@ def _check_partial_payment(purchase: Purchase) -> str | None:
     return f"the shop marks {euros(purchase.entry.paid)} as paid, but only {euros(known_cents)} was paid"
 
 
+def _is_unrecorded(purchase: Purchase) -> bool:
+    """Whether the books lack a payment; for a cancelled purchase, the kept money is the problem."""
+    return purchase.net_received > 0 and not purchase.entry.paid and not purchase.entry.cancelled
+
+
 def _check_missed_payment(purchase: Purchase) -> str | None:
-    if purchase.net_received <= 0 or purchase.entry.paid or purchase.is_captured:
+    if not _is_unrecorded(purchase) or purchase.is_captured:
         return None
     return f"the customer paid {euros(purchase.net_received)}, but the shop does not mark it as paid"
 
 
 def _check_missed_capture(purchase: Purchase) -> str | None:
-    if purchase.net_received <= 0 or purchase.entry.paid or not purchase.is_captured:
+    if not _is_unrecorded(purchase) or not purchase.is_captured:
         return None
     return f"{euros(purchase.net_received)} was captured, but the shop's books show no payment"
 

@@ -451,7 +451,7 @@ class RehearsedRun(Rehearsal):
             submit()
 
     def _act(self, order_id: str, action: Action, do: Do) -> Order:
-        if action.actor == CUSTOMER and self._is_address_lost(order_id):
+        if action.actor == CUSTOMER and self.is_address_lost(order_id):
             return self.project.find_order(order_id)
         self._test.observe(ACTION)
         self._act_for_other_customer(order_id, action)
@@ -488,7 +488,7 @@ class RehearsedRun(Rehearsal):
                 self._job_times.add(self.project.now())
                 self.calls.set_limit(SAME_CALLS_BASELINE_MAX)
 
-    def _is_address_lost(self, order_id: str, calls: Container[str] = CALLS) -> bool:
+    def is_address_lost(self, order_id: str, calls: Container[str] = CALLS) -> bool:
         """Whether no response with an order reached the shop, so that no customer has its address.
 
         ``calls`` has the kinds of calls whose responses the shop can show to the customer.
@@ -565,7 +565,7 @@ class RehearsedRun(Rehearsal):
         self._is_acting = True
         try:
             for other in self._orders_of_other_customer:
-                if self._is_address_lost(other, (CREATE,)):  # only the test's customer comes back
+                if self.is_address_lost(other, (CREATE,)):  # only the test's customer comes back
                     continue
                 with suppress(Refusal):
                     act(self.project, other, action)

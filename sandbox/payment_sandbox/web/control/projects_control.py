@@ -29,6 +29,14 @@ from payment_sandbox.web.routes import FactsBlueprint
 from payment_sandbox.web.site import OK
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer, snapshot_text
 
+MISSING_TOKEN: Final = (
+    "this call needs the server's control token: send 'Authorization: Bearer TOKEN'; "
+    "clients and test suites read it from SANDBOX_CONTROL_TOKEN"
+)
+WRONG_TOKEN: Final = (
+    "the control token is wrong: use that of serve --control-token; "
+    "clients and test suites read it from SANDBOX_CONTROL_TOKEN"
+)
 TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
 
 log = logging.getLogger(__name__)
@@ -51,7 +59,7 @@ def require_control_token(call: Call) -> None:
         raise RequestRefused(429, TOO_MANY_GUESSES, {"Retry-After": str(wait_seconds)})
     if not is_bearer or not compare_digest(sent.strip().encode(), token.encode()):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
-        raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+        raise RequestRefused(401, WRONG_TOKEN if is_bearer and sent.strip() else MISSING_TOKEN, challenge)
     failures.forgive(address)
 
 
