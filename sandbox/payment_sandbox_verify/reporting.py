@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox_verify.created import REFUNDED_OR_VOIDED
+from payment_sandbox_verify.cleaning import REFUNDED_OR_VOIDED
 from payment_sandbox_verify.normalising import anonymize
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.settings_search import account_settings, find_settings

@@ -108,9 +108,7 @@ class Service:
             NotAnswered: the call got no answer.
             NotVerified: the service has stopped responding.
         """
-        data = content
-        if content is None and body is not None:
-            data = json.dumps(rename_values(body, self.names)).encode()
+        data = content if body is None else json.dumps(rename_values(body, self.names)).encode()
         sent = {**({"Content-Type": JSON_TYPE} if data is not None else {}), **(headers or {})}
         key, password = auth
         credentials: Any = _no_auth if key == "" else (key or self.key, password)

@@ -18,12 +18,8 @@ from payment_sandbox.cli.remote.command_run import trust_authority
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify.answer import NotVerified
-from payment_sandbox_verify.created import (
-    REFUNDED_OR_VOIDED,
-    CreatedOrders,
-    clean_up,
-    created_orders_file,
-)
+from payment_sandbox_verify.cleaning import REFUNDED_OR_VOIDED, clean_up
+from payment_sandbox_verify.created import CreatedOrders, created_orders_file
 from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.payers import ManualPayer
 from payment_sandbox_verify.player import Player

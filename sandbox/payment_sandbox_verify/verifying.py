@@ -16,14 +16,14 @@ from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox_verify.answer import UNAUTHORIZED, CannotTell, NotVerified
+from payment_sandbox_verify.cleaning import clean_up
 from payment_sandbox_verify.comparing import Compared, compare_scene
-from payment_sandbox_verify.created import clean_up
+from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.differences import AnswerDifference, by_rule, describe
 from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.player import Played, Player, SandboxPlayer
 from payment_sandbox_verify.rules import unchecked_rules
 from payment_sandbox_verify.samples import CARD, sale, transaction_with
-from payment_sandbox_verify.scenes import all_scenes
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import ORDERS_PATH, ConversationScene
 

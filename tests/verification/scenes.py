@@ -1,6 +1,6 @@
 """Scenes of the conversation by their names."""
 
-from payment_sandbox_verify.scenes import all_scenes
+from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.steps import ConversationScene
 
 SCENES_OF_A_RULE = 4

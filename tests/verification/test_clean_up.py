@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from payment_sandbox_verify.answer import ServiceAnswer
-from payment_sandbox_verify.created import REFUNDED_OR_VOIDED, clean_up
+from payment_sandbox_verify.cleaning import REFUNDED_OR_VOIDED, clean_up
 from payment_sandbox_verify.samples import line_quantity
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.verifying import reference_sandbox

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from payment_sandbox_verify.comparing import compare_scene
+from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.player import Played
-from payment_sandbox_verify.scenes import all_scenes
 from payment_sandbox_verify.steps import ApiCall, ConversationScene
 from payment_sandbox_verify.verifying import reference_sandbox
 

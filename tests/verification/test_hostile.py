@@ -13,9 +13,9 @@ import requests
 
 from payment_sandbox_verify import service as service_module
 from payment_sandbox_verify.answer import CannotTell, NotVerified
-from payment_sandbox_verify.created import clean_up
+from payment_sandbox_verify.cleaning import clean_up
+from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.payers import PAGES_MAX
-from payment_sandbox_verify.scenes import all_scenes
 from payment_sandbox_verify.service import ANSWER_BYTES_MAX, ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import Verdict, is_live, reference_sandbox, verify
 from tests.verification.exchanges import AlteringSession, Exchange

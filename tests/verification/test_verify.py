@@ -10,6 +10,7 @@ import requests
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.comparing import compare_scene
+from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.player import (
     NEEDS_PATIENCE,
@@ -19,7 +20,6 @@ from payment_sandbox_verify.player import (
     SandboxPlayer,
 )
 from payment_sandbox_verify.reporting import Comparison, compare, format_settings_file, report_lines
-from payment_sandbox_verify.scenes import all_scenes
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     RuleReport,

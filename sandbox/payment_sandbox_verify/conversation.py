@@ -319,7 +319,7 @@ def change_scenes() -> Iterator[ConversationScene]:
 
 
 def page_scenes() -> Iterator[ConversationScene]:
-    """Yield what customers see on payment pages, without a payment, and those who give up."""
+    """Yield what customers see on payment pages."""
     for locale in ("", *LOCALES):
         customer: dict[str, Any] = {"customer": {"locale": locale}} if locale else {}
         shown = f"the page in {locale or 'any language'}"
@@ -333,6 +333,10 @@ def page_scenes() -> Iterator[ConversationScene]:
         rules = "GEN-04 ORD-13" if offered else "GEN-03 ORD-14"
         look = Customer(action="look", rules=rules, name=f"the page with {shown}")
         yield ConversationScene(f"methods with {shown}", (create(**sent, **allowed), look))
+
+
+def given_up_scenes() -> Iterator[ConversationScene]:
+    """Yield customers who give up."""
     for method, each in METHODS_BY_NAME.items():
         if each.capabilities.testable and not is_invoiced(method) and method != TRANSFER:
             yield ConversationScene(f"{method} given up", tuple(give_up(method)))
@@ -423,6 +427,7 @@ def all_scenes() -> list[ConversationScene]:
         field_scenes(),
         change_scenes(),
         page_scenes(),
+        given_up_scenes(),
         state_scenes(),
         payment_scenes(),
         authorization_scenes(),
