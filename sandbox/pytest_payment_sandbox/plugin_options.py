@@ -86,6 +86,12 @@ def add_options(parser: pytest.Parser) -> None:
         "payment_settings", "settings of every project, one per line, such as mode = live", type="linelist"
     )
     parser.addini("payment_intercept", "addresses to redirect to the sandbox", type="linelist")
+    parser.addini(
+        "payment_gc_freeze",
+        "whether garbage collections skip what is loaded before the first payment test",
+        type="bool",
+        default=True,
+    )
 
 
 def _add_rehearsal_options(group: pytest.OptionGroup) -> None:

@@ -299,3 +299,11 @@ def test_a_failed_test_s_project_is_kept(tmp_path: Path, server: Server) -> None
     result = suite(tmp_path, FAILED_TEST, "--payment-open", SANDBOX_URL="")
     assert 'pytest --payment-open "test_shop.py::test_it"' in result.stdout
     passed(suite(tmp_path, ONE_TEST, "--payment-open", SANDBOX_URL=""), 1)
+
+
+@pytest.mark.parametrize(("line", "is_frozen"), [("", True), ("payment_gc_freeze = false\n", False)])
+def test_collections_skip_what_is_loaded_before(tmp_path: Path, line: str, is_frozen: bool) -> None:
+    """Garbage collections skip what a suite has loaded before its first payment test, unless it says no."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{line}")
+    test = f"def test_it(payment_sandbox):\n    assert bool(gc.get_freeze_count()) is {is_frozen}\n"
+    passed(suite(tmp_path, f"import gc\n{test}"), 1)
