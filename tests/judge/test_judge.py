@@ -595,20 +595,3 @@ def test_a_successful_retry_closes_the_finding(told: Sandbox, shop: Shop) -> Non
     page = Dashboard(told).open(f"orders/{finding.order_id}/")
     assert page.ids["healed"].startswith(f"Corrected: {finding.problem}")
     assert "see-it-fail" not in page.ids
-
-
-def test_a_retry_with_its_key_is_no_second_order(told: Sandbox, shop: Shop) -> None:
-    """A creation that is sent again with its key is one order; with another key, it is a second one."""
-    body = {"currency": "EUR", "amount": 2450, "merchant_order_id": "S-1001", "transactions": [card()]}
-
-    def create(key: str) -> str:
-        order_id: str = told.post("/v1/orders/", body, headers={"Idempotency-Key": key}).json()["id"]
-        return order_id
-
-    first = create("one")
-    assert create("one") == first
-    told.acted({"id": first}, "customer visit")
-    told.settle()
-    assert mistakes(told) == []
-    assert create("two") != first
-    assert {each.rule for each in mistakes(told)} >= {"ORD-07"}
