@@ -94,7 +94,7 @@ def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[Paym
     settings = plugin_options.settings_of_test(node)
     if plugin_options.is_rehearsed(node):  # the clock starts at the same time in each run
         settings = {"clock": rehearsal_of(node.session).clock, **settings}
-    with server.project(settings, scenario=plugin_options.scenario_of_test(node)) as project:
+    with reports.create_project(server, settings, plugin_options.scenario_of_test(node)) as project:
         for url, key in plugin_options.urls_of_test(node):
             project.intercept(url, key=key)
         yield project

@@ -240,6 +240,19 @@ def test_another_server_is_no_sandbox(tmp_path: Path, shop: Shop) -> None:
     assert f"the server at SANDBOX_URL {url} is not a payment sandbox; give the address of" in result.stdout
 
 
+def test_wrong_settings_of_a_test_are_reported_without_a_traceback(tmp_path: Path) -> None:
+    """A misspelled setting or scenario of a marker is named, with the nearest name."""
+    markers = {
+        "payment_settings(mod='live')": "mod is not a known key; did you mean 'mode'?",
+        "payment_scenario('webhook-los')": "did you mean 'webhook-lost'?",
+    }
+    for marker, problem in markers.items():
+        result = suite(tmp_path, ONE_TEST.replace("def test_it", f"@pytest.mark.{marker}\ndef test_it"))
+        assert "the settings or the scenario of this test: 400 ValidationError: " in result.stdout
+        assert problem in result.stdout
+        assert "reports.py" not in result.stdout
+
+
 def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
     """The message names the variable that test suites read, without a traceback."""
     with make_server(control_token="a secret") as server:
