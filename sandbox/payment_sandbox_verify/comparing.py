@@ -326,18 +326,12 @@ class _StepPair(NamedTuple):
             yield self._difference(rule, reason, "ignored", one, other)
 
     def _compare_answers(self, step: ApiCall) -> Iterator[AnswerDifference]:
-        theirs, ours = self.theirs, self.ours
         yield from self._compare_status(step)
-        body = ours.shown.get("body")
-        if theirs.shown.get("body") is None and isinstance(body, dict | list):
-            yield self._difference("SET-06", "answered no JSON, expected JSON", "", None, "JSON")
+        other_record = self._other_record(step)
+        if other_record is not None:
+            yield other_record
             return
-        if isinstance(body, dict) and not _is_same_record(theirs.shown["body"], body):
-            names = list(theirs.shown["body"]), list(body)
-            reason = f"answered {contrast(*names)}"
-            yield self._difference(rule_of_call(step.method, step.path), reason, "", *names)
-            return
-        is_refund = _is_refund(body)
+        is_refund = _is_refund(self.ours.shown.get("body"))
         changed = list(self._changed_leaves(is_refund))
         state = next((leaf for leaf in changed if _is_state(step, leaf)), None)
         if state is not None:
@@ -347,6 +341,18 @@ class _StepPair(NamedTuple):
         for leaf in (changed[index] for index in sorted(first.values())):
             yield self._field_difference(self._rule_of_leaf(step, leaf), leaf)
         yield from self._compare_headers()
+
+    def _other_record(self, step: ApiCall) -> AnswerDifference | None:
+        """Return the difference of an answer that is no JSON, or not the record of this call."""
+        theirs, ours = self.theirs.shown.get("body"), self.ours.shown.get("body")
+        if theirs is None and isinstance(ours, dict | list):
+            return self._difference("SET-06", "answered no JSON, expected JSON", "", None, "JSON")
+        if not isinstance(ours, dict) or _is_same_record(theirs, ours):
+            return None
+        names = list(theirs) if isinstance(theirs, dict | list) else theirs, list(ours)
+        return self._difference(
+            rule_of_call(step.method, step.path), f"answered {contrast(*names)}", "", *names
+        )
 
     def _rule_of_leaf(self, step: ApiCall, leaf: Leaf) -> str:
         rule = self._rule_of(step, leaf)

@@ -429,6 +429,12 @@ DEVIATIONS: dict[str, Deviation] = {
         after=lambda x: x.error and x.error.update(status=str(x.error["status"])),
         words="answered an error report with the status '400'",
     ),
+    "captures answer an empty object": Deviation(
+        "END-11",
+        "captured with an empty body",
+        after=lambda x: "/captures/" in x.path and not x.error and setattr(x, "data", {}),
+        words="captures/: answered [], expected ['",
+    ),
     "currencies are in lower case": Deviation("SET-54", "lists", after=change_text('"EUR"', '"eur"')),
     "unknown orders are found first": Deviation(
         "SET-08", after=_find_no_order_first, words="answered 404 NotFound, expected 400 ValidationError"
