@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from payment_sandbox.loading import LOADING, lazy
 
@@ -54,7 +55,7 @@ def installable(distribution: str) -> str:
     origin: dict[str, Any] = {}
     with suppress(metadata.PackageNotFoundError):  # the single file has no metadata
         origin = json.loads(metadata.distribution("payment-sandbox").read_text("direct_url.json") or "{}")
-    clone = Path(origin.get("url", "").removeprefix("file://"))
+    clone = Path(unquote(origin.get("url", "").removeprefix("file://")))
     folder = clone if name == "payment-sandbox" else clone / "sandbox" / name.replace("-", "_")
     is_cloned = clone.is_absolute() and (folder / "pyproject.toml").is_file()
     return f"{folder}{bracket}{extras}" if is_cloned else distribution

@@ -83,7 +83,7 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
     load_validators()
     address, token = os.environ.get("SANDBOX_URL"), os.environ.get("SANDBOX_CONTROL_TOKEN")
     with reports.start_server(pytestconfig, address or None, token or None) as server:
-        if pytestconfig.getini("payment_gc_freeze"):
+        if plugin_options.must_freeze(pytestconfig):
             gc.freeze()
         yield server
 

@@ -142,6 +142,7 @@ def check_options(config: pytest.Config) -> None:
     scenario_folders(config)
     suite_settings(config)
     suite_seed(config)
+    must_freeze(config)
     rehearsal_seconds(config)
     for option in ("payment_rehearse_report", "payment_coverage_report"):
         _check_report(option, config.getoption(option))
@@ -179,6 +180,18 @@ def _check_report(option: str, name: str | None) -> None:
 def is_coverage_requested(config: pytest.Config) -> bool:
     """Whether the run reports its coverage."""
     return bool(config.getoption("payment_coverage") or config.getoption("payment_coverage_report"))
+
+
+def must_freeze(config: pytest.Config) -> bool:
+    """Whether garbage collections skip what is loaded before the first payment test.
+
+    Raises:
+        pytest.UsageError: the option is neither true nor false.
+    """
+    try:
+        return bool(config.getini("payment_gc_freeze"))
+    except (ValueError, pytest.UsageError) as error:
+        raise pytest.UsageError(f"payment_gc_freeze takes true or false: {error}") from None
 
 
 def coverage_fail_under(config: pytest.Config) -> float:

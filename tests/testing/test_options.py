@@ -202,6 +202,7 @@ INVALID_OPTIONS = {
     "payment_scenarios = nowhere": "payment_scenarios: the folder ",
     "payment_seed = one": "payment_seed takes a number, not 'one'",
     "payment_review = loud": "payment_review must be off, warn or error, not 'loud'",
+    "payment_gc_freeze = maybe": "payment_gc_freeze takes true or false",
     "payment_scenario = none.yaml": "payment_scenario: there is no file none.yaml",
     "payment_intercept = provider.example": "with its scheme, such as https://api.provider.example",
 }
