@@ -85,6 +85,22 @@ def test_a_run_with_a_pending_change_is_continued(judging: Judging, change: str,
     assert len(judging.advanced) == days
 
 
+@pytest.mark.parametrize("is_paid", [False, True])
+def test_a_webhook_for_the_end_of_an_unpaid_order_needs_no_read(
+    payment_sandbox: PaymentSandbox, is_paid: bool
+) -> None:
+    """A shop that has given up an order may ignore its expiry, even days later, but no payment."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: None))
+    judging = Judging(payment_sandbox)
+    if is_paid:
+        payment_sandbox.act(judging.order_id)
+    payment_sandbox.clock.advance("P2D")
+    assert "HOOK-08" in {finding.rule for finding in payment_sandbox.review()}
+    judging.set_books(paid=1295 if is_paid else 0)
+    kinds = {problem.kind for problem in judging.verdict("action:1:walks-away").problems}
+    assert ("review HOOK-08" in kinds) is is_paid
+
+
 @pytest.mark.parametrize(
     ("error", "kinds"),
     [
