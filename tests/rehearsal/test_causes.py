@@ -1,6 +1,7 @@
 """The cause of a finding is a sign that all its variations share."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -107,7 +108,7 @@ LINE = ("shop.py", "12")
 ONE_MORE = "also in 1 other finding"
 
 
-def finding_of(change: str, line: SourceLine | None = None, **more: str) -> RehearsalFinding:
+def finding_of(change: str, line: SourceLine | None = None, **more: Any) -> RehearsalFinding:
     """Return a finding about a missed payment."""
     problem = BookProblem(more.pop("kind", "payment-missed"), "it is not marked as paid")
     return RehearsalFinding(problem, parse_variation(change), change, line=line, **more)
@@ -156,7 +157,7 @@ READ, LOST, ONCE, NOTICE = (
         ("webhook:1:twice", {"kind": "payment-missed", "cause": LATER}, NOTICE),
     ],
 )
-def test_advice_follows_the_cause(change: str, more: dict[str, str], section: str) -> None:
+def test_advice_follows_the_cause(change: str, more: dict[str, Any], section: str) -> None:
     """The section is about the mistake that the change reveals, or about a cause that is a mistake."""
     report = report_of("test_a_sale", RehearsalOutcome([finding_of(change, **more)], 3), lambda each: "")
     assert report["findings"][0]["section"].endswith(f"#{section}")
