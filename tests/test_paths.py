@@ -25,8 +25,8 @@ class PathLength(NamedTuple):
     changes_of_folder: int
 
 
-CREATION_MAX = PathLength(385, 56, 117)  # 292, 53, 106, and 70, 1, 7 to mask the journal; callbacks vary
-PAYMENT_MAX = PathLength(1700, 84, 540)  # 1,290, 81, 441; 200 calls and 70 changes more on a busy machine
+CREATION_MAX = PathLength(364, 54, 115)  # 332, 52, 109; callbacks vary
+PAYMENT_MAX = PathLength(1650, 83, 530)  # 1,475, 81, 480; more on a busy machine
 """A creation, the customer's payment, and the advance that delivers both webhooks."""
 
 

@@ -8,7 +8,9 @@ import json
 import sys
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from payment_sandbox.loading import LOADING, lazy
 
@@ -36,18 +38,24 @@ class NotInstalled(Exception):
     """A distribution or an extra is missing; the message contains the installation command."""
 
     def __init__(self, feature: str, distribution: str) -> None:
-        is_pipx = "pipx" in Path(sys.prefix).parts  # pipx needs its own pip command
-        install = "pipx runpip payment-sandbox install" if is_pipx else "pip install"
-        super().__init__(f"{feature} needs {distribution}: {install} '{_source_of(distribution)}'")
+        super().__init__(f"{feature} needs {distribution}: {_pip()} install '{installable(distribution)}'")
 
 
-def _source_of(distribution: str) -> str:
+def _pip() -> str:
+    """Return the pip of this environment: by its path unless it is the first on the PATH."""
+    if "pipx" in Path(sys.prefix).parts:
+        return "pipx runpip payment-sandbox"
+    pip = Path(sys.prefix) / ("Scripts/pip.exe" if sys.platform == "win32" else "bin/pip")
+    return str(pip) if pip.is_file() and which("pip") != str(pip) else "pip"
+
+
+def installable(distribution: str) -> str:
     """Return the distribution's folder in the clone that this package came from, or else its name."""
     name, bracket, extras = distribution.partition("[")
     origin: dict[str, Any] = {}
     with suppress(metadata.PackageNotFoundError):  # the single file has no metadata
         origin = json.loads(metadata.distribution("payment-sandbox").read_text("direct_url.json") or "{}")
-    clone = Path(origin.get("url", "").removeprefix("file://"))
+    clone = Path(unquote(origin.get("url", "").removeprefix("file://")))
     folder = clone if name == "payment-sandbox" else clone / "sandbox" / name.replace("-", "_")
     is_cloned = clone.is_absolute() and (folder / "pyproject.toml").is_file()
     return f"{folder}{bracket}{extras}" if is_cloned else distribution

@@ -78,18 +78,26 @@ def lazy(name: str) -> Any:
 def load_partially() -> None:
     """Load marshmallow and aiohttp without two parts that no server uses, and which take long to load.
 
-    Of 340 ms to the first response, 30 are a pattern of marshmallow's for e-mail addresses, and 30 the client
-    of aiohttp, whose package imports it, and which reads all certificates of the system. Whatever asks for
-    them later gets them. Called at the start of a program, before any thread.
+    Of 340 ms to the first response, 30 are the client of aiohttp, whose package imports it, and which reads
+    all certificates of the system. Whatever asks for it later gets it. Called at the start of a program,
+    before any thread.
     """
-    with _late_pattern_of("marshmallow.validate"):
-        load_module("marshmallow.validate")
+    load_validators()
     spec = None
     with suppress(ModuleNotFoundError):  # a command needs no server, or says which installation it needs
         spec = find_spec("aiohttp") if "aiohttp" not in sys.modules else None
     if spec is not None:
         sys.modules["aiohttp"] = module_from_spec(spec)
         sys.modules["aiohttp"].__class__ = _LatePackage
+
+
+def load_validators() -> None:
+    """Load marshmallow without a pattern for e-mail addresses, which is compiled at its first use.
+
+    The pattern takes 30 ms, a tenth of a server's start or of a suite's first test.
+    """
+    with _late_pattern_of("marshmallow.validate"):
+        load_module("marshmallow.validate")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from payment_sandbox_verify.differences import (
     type_of,
 )
 from payment_sandbox_verify.normalising import ShownTime, anonymize, without_form
-from payment_sandbox_verify.player import REFERENCE, Observation, Played
+from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.rules import (
     ALSO_SHOWN,
     ETAG_RULE,
@@ -250,14 +250,14 @@ class _StepPair(NamedTuple):
     def _difference(
         self, rule: str, reason: str, path: str, theirs: Any = None, ours: Any = None
     ) -> AnswerDifference:
-        step, record = self.step, "order"
-        name = step.name or self.play.scene.name
+        step, scene, record = self.step, self.play.scene.name, "order"
         if isinstance(step, ApiCall):
             call = rule_of_call(step.method, step.path)
             record = call if call in OTHER_RECORDS else record
-            name = f"{name}, {step.method} {REFERENCE.sub('{id}', step.path)}"
-        place = self.play.scene.name, self.number
-        return AnswerDifference(rule, f"{name}: {reason}", *place, path, theirs, ours, record=record)
+        shown = step.shown if step.name else f"{scene}, {step.shown}".removesuffix(", ")
+        return AnswerDifference(
+            rule, f"{shown}: {reason}", scene, self.number, path, theirs, ours, record=record
+        )
 
     def _leaves(self) -> Iterator[Leaf]:
         """Yield the values in both answers, in pairs."""

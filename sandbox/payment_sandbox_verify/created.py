@@ -1,34 +1,34 @@
-"""The file that lists the orders created by verification runs, so that a later run can clean them up."""
+"""The file that lists the orders created by runs of verify, so that a later run can clean them up."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from platformdirs import user_state_path
 
 FILE_NAME: Final = "verify-made.jsonl"
+ORDERS_PATTERN: Final = re.compile(r"/*(/v\d+)?/orders/?")
+CREATING_METHODS: Final = ("POST", "PUT", "PATCH")
+
+
+def is_creation(method: str, path: str) -> bool:
+    """Whether a call creates an order, or would if the server failed to refuse it."""
+    return method in CREATING_METHODS and ORDERS_PATTERN.fullmatch(path) is not None
 
 
 class CreatedOrders:
     """The open orders created on one server, oldest first.
 
-    Each change appends a line to the file, so a crash loses no order. Without a file, the orders are only
-    in memory. Unreadable lines are skipped.
+    Each change appends a line to the file, so a crash loses no order whose answer arrived. Without a file,
+    the orders are only in memory. Unreadable lines are skipped.
     """
 
     def __init__(self, url: str, file: Path | None = None) -> None:
         self._url = url
         self.file = file
         self.orders: dict[str, None] = {}
-        self.has_unknown_order = False  # whether a run ended before learning the id of an order
-
-    def begin_request(self) -> None:
-        """Record that a run is about to request an order; ``add`` or ``record_refusal`` follows."""
-        self._write({"asked": "an order"})
-
-    def record_refusal(self) -> None:
-        """Record that the request created no order."""
-        self._write({"refused": "it"})
 
     def add(self, order_id: str) -> None:
         """Record a created order."""
@@ -43,27 +43,29 @@ class CreatedOrders:
 
     def read(self) -> list[str]:
         """Load the orders of this server from the file, and return them."""
-        for line in self._lines():
-            if line.get("url") == self._url:
-                made, gone = line.get("made"), line.get("gone")
-                self.has_unknown_order = "asked" in line
-                if isinstance(made, str):
-                    self.orders[made] = None
-                self.orders.pop(gone or "", None)
+        self.orders = {order: None for url, order in self._open_orders() if url == self._url}
         return list(self.orders)
 
-    def _lines(self) -> list[dict[str, str]]:
+    def _open_orders(self) -> dict[tuple[str, str], None]:
+        """Return the open orders of all servers, each with the URL of its server."""
+        opened: dict[tuple[str, str], None] = {}
+        for line in self._lines():
+            url = line.get("url", "")
+            if "made" in line:
+                opened[url, line["made"]] = None
+            opened.pop((url, line.get("gone", "")), None)
+        return opened
+
+    def _lines(self) -> Iterator[dict[str, str]]:
         if self.file is None or not self.file.exists():
-            return []
-        lines = []
+            return
         for line in self.file.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 data = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(data, dict):
-                lines.append(data)
-        return lines
+            if isinstance(data, dict) and all(isinstance(each, str) for each in data.values()):
+                yield data
 
     def _write(self, change: dict[str, str]) -> None:
         if self.file is None:
@@ -74,13 +76,7 @@ class CreatedOrders:
 
     def close(self) -> None:
         """Remove the file unless it still lists orders of some server."""
-        open_orders: set[tuple[str, str]] = set()
-        for line in self._lines():
-            url = line.get("url", "")
-            if "made" in line:
-                open_orders.add((url, line["made"]))
-            open_orders.discard((url, line.get("gone", "")))
-        if self.file is not None and not open_orders:
+        if self.file is not None and not self._open_orders():
             self.file.unlink(missing_ok=True)
 
 

@@ -1,16 +1,21 @@
 """The payers of the conversations' orders: a program that submits forms, or a person with a browser."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 from payment_sandbox_verify.answer import CannotTell
-from payment_sandbox_verify.fetching import CallFailed, FetchedAnswer, fetch_answer
 from payment_sandbox_verify.samples import CARD
 
 if TYPE_CHECKING:
     import requests
+
+FetchedAnswer: TypeAlias = "tuple[requests.Response, bytes]"
+"""An answer and its body."""
+
+FetchPage: TypeAlias = Callable[[str, str, Any, Mapping[str, str]], FetchedAnswer]
+"""Requests a page with a method, a URL, the fields of a form, and headers."""
 
 HTML_HEADERS: Final = {"Accept": "text/html"}
 REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
@@ -78,9 +83,8 @@ class HtmlPage(HTMLParser):
 class FormPayer:
     """Presses the buttons ``pay``, ``cancel`` and ``fail`` on pages that work without scripts."""
 
-    def __init__(self, session: "requests.Session", wait: Callable[[], None]) -> None:
-        self._session = session
-        self._wait = wait
+    def __init__(self, fetch: FetchPage) -> None:
+        self._fetch = fetch
 
     def visit(self, url: str) -> HtmlPage:
         """Open a payment page, following redirects on the same host.
@@ -136,7 +140,7 @@ class FormPayer:
             else HTML_HEADERS
         )
         for _ in range(PAGES_MAX):
-            answer, content = self._send(method, url, data, headers)
+            answer, content = self._fetch(method, url, data, headers)
             if answer.status_code not in REDIRECT_STATUSES:
                 break
             url, method, data, headers = (
@@ -148,13 +152,6 @@ class FormPayer:
             if urlsplit(url).netloc != host:
                 return HtmlPage(url, answer.status_code, ""), url
         return HtmlPage(url, answer.status_code, content.decode(errors="replace")), None
-
-    def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> FetchedAnswer:
-        self._wait()
-        try:
-            return fetch_answer(self._session, method, url, data, headers)
-        except CallFailed as failed:
-            raise CannotTell(f"the payment page cannot be opened: {failed}") from None
 
 
 def _button(page: HtmlPage, action: str) -> str | None:
@@ -180,10 +177,8 @@ def _select(page: HtmlPage, choice: str) -> None:
 class ManualPayer(FormPayer):
     """Asks a person to pay, and waits for their confirmation."""
 
-    def __init__(
-        self, session: "requests.Session", wait: Callable[[], None], ask: Callable[[str], bool]
-    ) -> None:
-        super().__init__(session, wait)
+    def __init__(self, fetch: FetchPage, ask: Callable[[str], bool]) -> None:
+        super().__init__(fetch)
         self._ask = ask
 
     def act(self, url: str, action: str, choice: str, amount: str) -> str | None:

@@ -24,6 +24,7 @@ from payment_sandbox_verify.normalising import Gap, Named, Names
 from payment_sandbox_verify.samples import INVOICE, WEBHOOK_URL
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import (
+    REFERENCE,
     AnswerWebhooks,
     ApiCall,
     ConversationScene,
@@ -36,9 +37,8 @@ from payment_sandbox_verify.steps import (
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
 
-REFERENCE: Final = re.compile(r"<<(\w+)(?:([.@])([^>]*))?>>")
 RULE_ID: Final = re.compile(r"(?:^|; )([A-Z]{2,5}-\d\d)\b")
-SKIPPED_IN_LIVE_MODE: Final = "the steps would create invoices or move money, so live mode skips them"
+SKIPPED_IN_LIVE_MODE: Final = "would create invoices or move money, so live mode skips it"
 NEEDS_PATIENCE: Final = "needs half an hour: try --patient, with --webhook-url"
 NEEDS_INBOX: Final = "needs a URL for the service's webhooks: try --webhook-url"
 WEBHOOK_SECONDS: Final = 10.0
@@ -96,9 +96,8 @@ class Player:
     def play(self, scene: ConversationScene, beside: Played | None = None) -> Played:
         """Play a scene; ``beside`` is the play of the sandbox, which tells how many webhooks to wait for."""
         self._scene_count += 1
-        problem = self._reason_to_skip(scene)
-        if problem:
-            return Played(scene, [Observation(problem=problem)] * len(scene.steps), 0.0)
+        if scene.is_patient and not self.is_patient:
+            return Played(scene, [Observation(problem=NEEDS_PATIENCE)] * len(scene.steps), 0.0)
         started, retried = monotonic_seconds(), self.service.retry_seconds
         performance = _Performance(self, scene, self._scene_count)
         observations = [
@@ -120,13 +119,6 @@ class Player:
         known = last.shown.get("webhooks", [])
         shown = {**last.shown, "webhooks": [*known, *arrived[len(known) :]]}
         return played._replace(observations=[*played.observations[: steps[-1]], last._replace(shown=shown)])
-
-    def _reason_to_skip(self, scene: ConversationScene) -> str:
-        if scene.is_costly and self.service.is_live:
-            return SKIPPED_IN_LIVE_MODE
-        if scene.is_patient and not self.is_patient:
-            return NEEDS_PATIENCE
-        return ""
 
     def note_time(self, created: datetime) -> None:
         """Learn the service's time from a new order."""
@@ -245,14 +237,12 @@ class _Performance:
     def _call(self, step: ApiCall) -> Observation:
         path, body = str(self._resolve(step.path)), self._resolve(step.body)
         if self._service.is_live and INVOICE in repr(body) and step.method == "POST":
-            raise CannotTell(SKIPPED_IN_LIVE_MODE)
+            raise NotAnswered(SKIPPED_IN_LIVE_MODE)
         headers = {name: str(self._resolve(value)) for name, value in step.headers.items()}
         content = step.content
         if content is not None:
             content = str(self._resolve(content.decode("latin-1"))).encode("latin-1")
-        answer = self._service.call(
-            step.method, path, body, headers=headers, key=step.key, content=content, password=step.password
-        )
+        answer = self._service.call(step.method, path, body, headers=headers, auth=step.auth, content=content)
         if answer.is_repeated and not answer.is_success and step.method != "GET":
             raise CannotTell(f"{step.method} {path} was repeated after a lost answer")
         self._remember(step, answer)
@@ -315,6 +305,8 @@ class _Performance:
             names = self._service.ours
             methods = sorted({names.get(each, each) for each in page.buttons} & set(METHOD_NAMES))
             return {"language": page.language.partition("-")[0], "methods": methods}
+        if self._service.is_live and step.action == "pay":
+            raise NotAnswered(SKIPPED_IN_LIVE_MODE)
         amount = order.at("amount")
         shown_amount = f"{amount / 100:.2f} EUR" if isinstance(amount, int) else "the amount"
         choice = self._service.names.get(step.choice, step.choice)

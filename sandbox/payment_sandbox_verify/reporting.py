@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -11,10 +10,10 @@ from ruamel.yaml import YAML
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import make_printable
+from payment_sandbox_verify.cleaning import REFUNDED_OR_VOIDED
 from payment_sandbox_verify.normalising import anonymize
 from payment_sandbox_verify.player import Player
-from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, MethodNames, reverse
-from payment_sandbox_verify.settings_search import account_settings, find_settings, play_again
+from payment_sandbox_verify.settings_search import account_settings, find_settings
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     REFERENCE_KEY,
@@ -65,17 +64,11 @@ def compare(
     """
     base = account_settings(player.service, live=live)
     theirs = verify(player, base, live=live, progress=progress, scenes=scenes)
-    play = partial(play_again, is_live=live)
-    found = find_settings([each for each, _ in theirs.pairs], theirs.differences, base, play)
+    found = find_settings([each for each, _ in theirs.pairs], theirs.differences, base)
     account = {name: value for name, value in base.items() if (name, value) != ("mode", "test")}
-    settings = {**account, **found.settings, **alias_settings(player.service.names)}
+    aliases = {theirs: name for theirs, name in player.service.ours.items() if theirs != name}
+    settings = {**account, **found.settings, **({"aliases": aliases} if aliases else {})}
     return Comparison(player.service.url, theirs, settings, differing_rules(found.remaining))
-
-
-def alias_settings(names: MethodNames) -> dict[str, Any]:
-    """Return the setting that makes the sandbox accept the account's own names for methods."""
-    aliases = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
-    return {"aliases": aliases} if aliases else {}
 
 
 def format_settings_file(compared: Comparison, file: str) -> str:

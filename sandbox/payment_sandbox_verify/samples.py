@@ -48,6 +48,13 @@ CUSTOMER: Final[Mapping[str, Any]] = {
 RETURN_URL: Final = "https://shop.invalid/thanks?basket=7"
 WEBHOOK_URL: Final = "https://shop.invalid/webhook"  # no such host can exist
 SHOP: Final = {"webhook_url": WEBHOOK, "return_url": RETURN_URL}
+CODE: Final[Mapping[str, Any]] = {
+    "currency": "EUR",
+    "amount": 1000,
+    "amount_changeable": True,
+    "description": MARKER,
+    "webhook_url": WEBHOOK_URL,
+}
 UNKNOWN_ID: Final = "00000000-0000-4000-8000-000000000000"
 
 CARD: Final = "credit-card"

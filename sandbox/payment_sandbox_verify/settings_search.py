@@ -13,7 +13,7 @@ from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, UNAUTHORIZE
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.differences import AnswerDifference, by_rule, unique
 from payment_sandbox_verify.normalising import anonymize
-from payment_sandbox_verify.player import Observation, Played, SandboxPlayer
+from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.samples import card, sale
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import ORDERS_PATH
@@ -27,7 +27,6 @@ FEATURE_DETAILS: Final = {
 }
 NOT_TRIED: Final = ("mode", *FEATURES)  # read from the service before the conversation
 ERRORS: Final = "errors"
-ROUNDS_MAX: Final = 3
 HIDING_WEIGHT: Final = 10
 VALIDATION_ERROR: Final = "ValidationError"
 
@@ -60,130 +59,54 @@ def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
     return settings
 
 
-Play = Callable[[SandboxPlayer, Sequence[Played]], list[Played]]
-"""Plays the same scenes on a sandbox."""
-
-Trial = Callable[[Sequence[Played], Mapping[str, Any]], list[Played]]
-"""Plays the same scenes on a new sandbox with these settings, besides those of the account."""
-
-
-def play_again(reference: SandboxPlayer, plays: Sequence[Played], *, is_live: bool) -> list[Played]:
-    """Play the same scenes on a sandbox."""
-    reference.service.is_live = is_live
-    return [reference.play(each.scene) for each in plays]
-
-
 def find_settings(
-    played: Sequence[Played],
-    differences: Sequence[AnswerDifference],
-    base: Mapping[str, Any],
-    play: Play,
+    played: Sequence[Played], differences: Sequence[AnswerDifference], base: Mapping[str, Any]
 ) -> SettingsFound:
-    """Try each setting alone, then together with those that helped, until no other one helps.
+    """Add each setting, and then each override of errors, with which fewer or lesser differences remain.
 
     Each trial plays one scene for each kind of difference. In the end, a sandbox with the settings found
-    plays all scenes; a setting that makes further rules differ is dropped.
+    plays all scenes; settings with which further rules differ are no copy.
     """
     kinds = {each.kind: each.scene for each in reversed(differences)}
+    shown = [each for each in played if each.scene.name in set(kinds.values())]
+    settings: dict[str, Any] = {}
     with reference_server() as server:
-        trial = partial(_play_with, server, play, base)
-        search = _Search([each for each in played if each.scene.name in set(kinds.values())], trial)
-        settings: dict[str, Any] = {}
-        for _ in range(ROUNDS_MAX):
-            before = settings
-            settings = search.improve(settings)
-            if settings == before or not search.remaining(settings):
-                break
-        whole = _Search(played, trial)
-        settings = _without_harm(whole, settings, _rules_of(differences))
-        return SettingsFound(settings, whole.remaining(settings) if settings else differences)
+        play = partial(_play_again, server, base)
+        weight = _weight(_compare(shown, play(shown, settings)))
+        for candidates in (_single_settings, _error_settings, _error_settings):  # one error may hide another
+            for candidate in list(candidates(shown, play(shown, settings))):
+                together = _merge_settings(settings, candidate)
+                trial = _weight(_compare(shown, play(shown, together))) if together != settings else weight
+                settings, weight = (together, trial) if trial < weight else (settings, weight)
+        remaining = _compare(played, play(played, settings)) if settings else differences
+    is_copy = by_rule(remaining).keys() <= by_rule(differences).keys()
+    return SettingsFound(settings, remaining) if is_copy else SettingsFound({}, differences)
 
 
-def _play_with(
-    server: SandboxClient,
-    play: Play,
-    base: Mapping[str, Any],
-    plays: Sequence[Played],
-    settings: Mapping[str, Any],
+def _play_again(
+    server: SandboxClient, base: Mapping[str, Any], plays: Sequence[Played], settings: Mapping[str, Any]
 ) -> list[Played]:
+    """Play the same scenes on a new sandbox with these settings."""
     with reference_project(server, {**base, **settings}) as reference:
-        return play(reference, plays)
+        reference.service.is_live = base["mode"] == "live"
+        return [reference.play(each.scene) for each in plays]
 
 
-def _rules_of(differences: Sequence[AnswerDifference]) -> frozenset[str]:
-    return frozenset(by_rule(differences))
+def _compare(theirs: Sequence[Played], ours: Sequence[Played]) -> list[AnswerDifference]:
+    return [each for scene in map(compare_scene, theirs, ours) for each in scene.differences]
 
 
-def _without_harm(whole: "_Search", settings: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the settings without those with which a sandbox differs in further rules."""
-    while settings and (added := whole.rules(settings) - known):
-        settings = min(_without_one(settings), key=lambda each: len(whole.rules(each) & added))
-    return settings
+def _weight(differences: Sequence[AnswerDifference]) -> int:
+    """Return the weight of what remains; a different outcome or status hides what follows from it."""
+    return sum(HIDING_WEIGHT if each.is_decisive else 1 for each in unique(differences))
 
 
-class _Search:
-    """Compares the plays of a service with those of sandboxes with other settings."""
-
-    def __init__(self, theirs: Sequence[Played], trial: Trial) -> None:
-        self._theirs = theirs
-        self._trial = trial
-        self._remaining: dict[str, list[AnswerDifference]] = {}
-
-    def plays(self, settings: Mapping[str, Any]) -> list[Played]:
-        """Return the plays of a sandbox with these settings."""
-        return self._trial(self._theirs, settings)
-
-    def remaining(self, settings: Mapping[str, Any]) -> list[AnswerDifference]:
-        """Return the differences between the service and a sandbox with these settings."""
-        key = repr(sorted(settings.items(), key=str))
-        if key not in self._remaining:
-            compared = map(compare_scene, self._theirs, self.plays(settings))
-            self._remaining[key] = [each for scene in compared for each in scene.differences]
-        return self._remaining[key]
-
-    def rules(self, settings: Mapping[str, Any]) -> frozenset[str]:
-        """Return the rules in which the service differs from a sandbox with these settings."""
-        return _rules_of(self.remaining(settings))
-
-    def improve(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with each single one, and each override of an error, that helps."""
-        for candidate in (*_single_settings(), *_error_settings(self._theirs, self.plays(settings))):
-            settings = self.better(settings, candidate)
-        return settings
-
-    def better(self, settings: dict[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the candidate if fewer or lesser differences remain with it."""
-        together = merge_settings(settings, candidate)
-        if together == settings:
-            return settings
-        return together if self.weight(together) < self.weight(settings) else settings
-
-    def weight(self, settings: Mapping[str, Any]) -> int:
-        """Return the weight of what remains; a different outcome or status hides what follows from it."""
-        kinds = unique(self.remaining(settings))
-        return sum(HIDING_WEIGHT if each.is_decisive else 1 for each in kinds)
-
-
-def merge_settings(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with further ones; overrides of errors are merged."""
+def _merge_settings(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     errors = {**settings.get(ERRORS, {}), **more.get(ERRORS, {})}
     return {**settings, **more, **({ERRORS: errors} if errors else {})}
 
 
-def _without_one(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings without one of them; an override of an error counts as one."""
-    for name in settings.keys() - {ERRORS}:
-        yield {key: value for key, value in settings.items() if key != name}
-    errors = settings.get(ERRORS, {})
-    for name in errors:
-        others = {key: value for key, value in errors.items() if key != name}
-        yield {
-            **{key: settings[key] for key in settings if key != ERRORS},
-            **({ERRORS: others} if others else {}),
-        }
-
-
-def _single_settings() -> Iterator[dict[str, Any]]:
+def _single_settings(*_plays: Sequence[Played]) -> Iterator[dict[str, Any]]:
     """Yield each other value of each setting that has a few."""
     defaults = Settings()
     for name, kind in SETTINGS_FORM.fields.items():

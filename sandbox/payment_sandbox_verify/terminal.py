@@ -18,8 +18,10 @@ from payment_sandbox.cli.remote.command_run import trust_authority
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify.answer import NotVerified
+from payment_sandbox_verify.cleaning import REFUNDED_OR_VOIDED, clean_up
 from payment_sandbox_verify.created import CreatedOrders, created_orders_file
 from payment_sandbox_verify.inbox import Inbox
+from payment_sandbox_verify.payers import ManualPayer
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.reporting import (
     Comparison,
@@ -29,8 +31,8 @@ from payment_sandbox_verify.reporting import (
     report_lines,
 )
 from payment_sandbox_verify.samples import MARKER
-from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, UNLIMITED, Pace, Service, pause
-from payment_sandbox_verify.verifying import Progress, is_live, service_at
+from payment_sandbox_verify.service import UNLIMITED, Service, pause
+from payment_sandbox_verify.verifying import Progress, is_live
 
 CLEAN_UP_ADVICE: Final = "to cancel or refund them: payment-sandbox verify --url {url} --key ... --clean-up"
 CALLS_PER_SECOND: Final = 5.0
@@ -84,16 +86,10 @@ def _progress_printer() -> Progress | None:
 def _clean_up(service: Service) -> NoReturn:
     """Cancel or refund orders from earlier runs, and exit."""
     count = len(service.created_orders.read())
-    remaining = {
-        order_id: remainder
-        for order_id, remainder in service.clean_up().items()
-        if remainder != REFUNDED_OR_VOIDED
-    }
-    say(f"{count - len(remaining)} of {count} orders are cleaned up")
-    if service.created_orders.has_unknown_order:
-        say(f"another order may remain, as a run stopped before its answer: search for {MARKER!r}")
-    for order_id, remainder in remaining.items():
-        say(f"{order_id}: {remainder}")
+    remaining = {key: rest for key, rest in clean_up(service).items() if rest != REFUNDED_OR_VOIDED}
+    say(f"{count - len(remaining)} of {count} orders are cleaned up; if a run was killed during a call,")
+    say(f"one more may remain: search for {MARKER!r}")
+    say(*(f"{order_id}: {make_printable(rest)}" for order_id, rest in remaining.items()))
     sys.exit(1 if remaining else 0)
 
 
@@ -153,13 +149,15 @@ def _connect(options: Mapping[str, Any]) -> Iterator[Player]:
         fail("--key: is empty; it must be the API key of a test account")
     is_local = urlsplit(url).hostname in LOOPBACK
     inbox = _open_inbox(options["webhook_url"], options["webhook_port"], is_local=is_local)
-    pace = Pace(options["rate"] or (UNLIMITED if is_local else CALLS_PER_SECOND))
     with requests.Session() as session:
         session.trust_env = not is_local
         trust_authority(session, url, options["ca"])
-        ask = _ask_person if options["by_hand"] else None
         try:
-            service = service_at(url, key, session, pause=pause, pace=pace, ask=ask, names=options["methods"])
+            rate = options["rate"] or (UNLIMITED if is_local else CALLS_PER_SECOND)
+            service = Service(url, key, session, pause=pause, per_second=rate)
+            service.names = options["methods"]
+            if options["by_hand"]:
+                service.payer = ManualPayer(service.fetch_page, _ask_person)
             player = Player(service, inbox)
             player.is_patient = options["patient"]
             yield player

@@ -16,15 +16,15 @@ from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox_verify.answer import UNAUTHORIZED, CannotTell, NotVerified
+from payment_sandbox_verify.cleaning import clean_up
 from payment_sandbox_verify.comparing import Compared, compare_scene
 from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.differences import AnswerDifference, by_rule, describe
 from payment_sandbox_verify.inbox import Inbox
-from payment_sandbox_verify.payers import FormPayer, ManualPayer
 from payment_sandbox_verify.player import Played, Player, SandboxPlayer
 from payment_sandbox_verify.rules import unchecked_rules
 from payment_sandbox_verify.samples import CARD, sale, transaction_with
-from payment_sandbox_verify.service import UNLIMITED, MethodNames, Pace, Service
+from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import ORDERS_PATH, ConversationScene
 
 Progress = Callable[[int, int], None]
@@ -109,7 +109,7 @@ def is_live(service: Service) -> bool | None:
                 *flags,
                 *service.call("POST", ORDERS_PATH, sale(transaction_with(CARD))).list_at("flags"),
             ]
-    service.clean_up()
+    clean_up(service)
     return TEST_FLAG not in flags if isinstance(flags, list) else None
 
 
@@ -140,14 +140,14 @@ def verify(
                 ours = reference.play(scene)
                 pairs.append((player.play(scene, ours), ours))
     except NotVerified as error:
-        remaining = ", ".join(service.clean_up())
+        remaining = ", ".join(clean_up(service))
         note = f"; these orders remain on the server: {remaining}" if remaining else ""
         raise NotVerified(f"{error}{note}") from None
     except BaseException:
-        service.clean_up()
+        clean_up(service)
         raise
     pairs = [(player.with_late_webhooks(theirs), ours) for theirs, ours in pairs]
-    unfinished = service.clean_up()
+    unfinished = clean_up(service)
     result = summarize(compare_scene(theirs, ours) for theirs, ours in pairs)
     return result._replace(
         pairs=pairs, remaining=unfinished, code_count=service.code_count, call_count=service.call_count
@@ -218,20 +218,5 @@ def sandbox_player(client: "SandboxClient", inbox: Inbox | None = None) -> Sandb
     """Return a player for a project of a sandbox; pauses advance its clock."""
     session = cast("requests.Session", client.session)
     pause = lambda seconds: client.clock.advance(timedelta(seconds=seconds))  # noqa: E731
-    return SandboxPlayer(service_at(client.base_url, client.api_key, session, pause=pause), client, inbox)
-
-
-def service_at(
-    url: str,
-    key: str,
-    session: "requests.Session",
-    *,
-    pause: Callable[[float], Any],
-    pace: Pace | None = None,
-    ask: Callable[[str], bool] | None = None,
-    names: MethodNames | None = None,
-) -> Service:
-    """Return a service; a program submits its payment pages, but if ``ask`` is given, a person pays."""
-    wait = pace or Pace(UNLIMITED)
-    payer = FormPayer(session, wait) if ask is None else ManualPayer(session, wait, ask)
-    return Service(url, key, session, payer, wait, pause, names)
+    service = Service(client.base_url, client.api_key, session, pause=pause)
+    return SandboxPlayer(service, client, inbox)

@@ -86,6 +86,12 @@ def add_options(parser: pytest.Parser) -> None:
         "payment_settings", "settings of every project, one per line, such as mode = live", type="linelist"
     )
     parser.addini("payment_intercept", "addresses to redirect to the sandbox", type="linelist")
+    parser.addini(
+        "payment_gc_freeze",
+        "whether garbage collections skip what is loaded before the first payment test",
+        type="bool",
+        default=True,
+    )
 
 
 def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
@@ -136,6 +142,7 @@ def check_options(config: pytest.Config) -> None:
     scenario_folders(config)
     suite_settings(config)
     suite_seed(config)
+    must_freeze(config)
     rehearsal_seconds(config)
     for option in ("payment_rehearse_report", "payment_coverage_report"):
         _check_report(option, config.getoption(option))
@@ -173,6 +180,18 @@ def _check_report(option: str, name: str | None) -> None:
 def is_coverage_requested(config: pytest.Config) -> bool:
     """Whether the run reports its coverage."""
     return bool(config.getoption("payment_coverage") or config.getoption("payment_coverage_report"))
+
+
+def must_freeze(config: pytest.Config) -> bool:
+    """Whether garbage collections skip what is loaded before the first payment test.
+
+    Raises:
+        pytest.UsageError: the option is neither true nor false.
+    """
+    try:
+        return bool(config.getini("payment_gc_freeze"))
+    except (ValueError, pytest.UsageError) as error:
+        raise pytest.UsageError(f"payment_gc_freeze takes true or false: {error}") from None
 
 
 def coverage_fail_under(config: pytest.Config) -> float:

@@ -2,13 +2,14 @@
 
 import os
 import webbrowser
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.operations.review_scenario import check_file
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.catalogue import scenario_files
@@ -38,6 +39,17 @@ def start_server(
         problem = str(missing)
     except Invalid as invalid:
         problem = "\n".join(_file_mistakes(config)) or str(invalid)
+    pytest.fail(problem, pytrace=False)
+
+
+def create_project(
+    server: PaymentSandboxServer, settings: Mapping[str, Any], scenario: Any
+) -> "PaymentSandbox":
+    """Create the project of a test; report a refusal of its settings or its scenario without a traceback."""
+    try:
+        return server.project(settings, scenario=scenario)
+    except SandboxError as refused:
+        problem = f"the settings or the scenario of this test: {refused}"
     pytest.fail(problem, pytrace=False)
 
 

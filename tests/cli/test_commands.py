@@ -146,8 +146,9 @@ def test_a_shell_completes_commands_options_and_scenarios() -> None:
 @pytest.mark.parametrize(
     ("prefix", "install"),
     [
-        ("/home/me/shop/.venv", "pip install"),
+        ("/home/me/shop/.venv", "pip install"),  # no such folder: what the PATH has
         ("/home/me/.local/share/pipx/venvs/payment-sandbox", "pipx runpip payment-sandbox install"),
+        (f"{ROOT}/.venv", f"{ROOT}/.venv/bin/pip install"),  # not the one on the PATH
     ],
 )
 def test_a_missing_distribution_is_installed_where_the_sandbox_is(
@@ -155,6 +156,7 @@ def test_a_missing_distribution_is_installed_where_the_sandbox_is(
 ) -> None:
     """In a pipx environment, plain pip would install the distribution elsewhere; it comes from the same clone."""
     monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     message = str(NotInstalled("payment-sandbox rehearse", "pytest-payment-sandbox"))
     folder = f"{ROOT}/sandbox/pytest_payment_sandbox"
     assert message == f"payment-sandbox rehearse needs pytest-payment-sandbox: {install} '{folder}'"

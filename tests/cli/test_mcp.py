@@ -75,7 +75,9 @@ def test_every_answer_is_short_and_says_how_to_get_the_rest(started_tools: Sandb
     """Long answers are split; the joined parts are the whole, with multi-byte characters, too."""
     for _ in range(3):
         started_tools.make_order(what="paid")
-    started_tools.advance(by="PT1H")
+    started_tools.make_order(what="new")
+    advanced = started_tools.advance(by="PT1H")
+    assert all(line.count("-") < 8 for line in advanced.splitlines() if "expiry" in line), "the id once"
     answers = (
         started_tools.explain_order,
         started_tools.advance,
@@ -128,6 +130,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("search", {}, "give words or page", "search(words='webhook retry')"),
         ("snapshot", {}, "file is empty", "snapshot(file='state.json')"),
         ("advance", {"by": "P3X"}, "must be an ISO 8601 duration", "advance(by='PT30M')"),
+        ("control", {"call": "timeline", "arguments": '{"order": 5}'}, "'order'; its arguments are: ", "control()"),
         ("advance", {"until": "tomorrow"}, "tomorrow", "advance(by='PT30M')"),
         ("explain_order", {}, "there are no orders yet", "make_order(what='new')"),
         ("explain_order", {"order_id": "nope"}, "there is no order 'nope'", "make_order(what='new')"),
@@ -151,6 +154,18 @@ def test_a_refusal_says_what_is_wrong_and_the_next_step(
     assert step in next_step
     assert len(str(refused.value).encode()) < ANSWER_BYTES_MAX
     assert started_tools.review().startswith("No findings")  # an agent's mistakes are not the shop's
+
+
+def test_a_rehearsal_without_the_plugin_names_its_installation(tools: SandboxTools, tmp_path: Path) -> None:
+    """A pytest of another environment refuses the options of the plugin."""
+    pytest_without = tmp_path / "pytest"
+    pytest_without.write_text("#!/bin/sh\necho 'unrecognized arguments: --payment-rehearse' >&2\nexit 4\n")
+    pytest_without.chmod(0o755)
+    with pytest.raises(
+        ToolProblem,
+        match=r"no plugin for this; in its environment, pip install '.*/sandbox/pytest_payment_sandbox'",
+    ):
+        tools.rehearse(command=str(pytest_without))
 
 
 def test_nothing_works_before_start(tools: SandboxTools) -> None:
@@ -210,7 +225,8 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError('No module named mcp')")
     refused = run("mcp", PYTHONPATH=str(tmp_path))
     assert refused.returncode == 2
-    assert refused.stderr == f"payment-sandbox: mcp needs payment-sandbox[mcp]: pip install '{ROOT}[mcp]'\n"
+    assert refused.stderr.startswith("payment-sandbox: mcp needs payment-sandbox[mcp]: ")
+    assert refused.stderr.endswith(f"pip install '{ROOT}[mcp]'\n")
 
 
 def test_agents_let_a_second_payment_arrive(started_tools: SandboxTools) -> None:

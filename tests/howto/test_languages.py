@@ -1,19 +1,14 @@
-"""The page about other languages shows the projects that are tested here; clients are generated."""
+"""The page about other languages shows the projects that are tested here."""
 
-import json
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import run_command
-from tests.support.languages import PROJECTS, copied, install_from_npm, openapi_generator
-from tests.support.servers import make_server
+from tests.support.languages import PROJECTS, copied
 from tests.support.tools import require
 
 JARS = Path("/usr/share/java")
@@ -44,25 +39,6 @@ SUITES = {
         "1 example, 0 failures",
     ),
 }
-GENERATORS = {
-    "openapi-typescript": "7.13.0",
-    "openapi-fetch": "0.17.0",
-    "typescript": "5.9.3",
-    "@types/node": "20",
-}
-COMPILER = {
-    "compilerOptions": {
-        "strict": True, "noUncheckedIndexedAccess": True, "target": "es2022", "module": "esnext",
-        "moduleResolution": "bundler", "types": ["node"], "outDir": "built",
-    },
-    "include": ["payment.ts", "schema.d.ts"],
-}  # fmt: skip
-FLOW = """created new credit-card
-paid completed, capturable: false
-a week later: delayed-capture
-refunded 500
-refused 409 RefundExceedsCaptured
-"""
 
 
 def test_the_pages_show_their_projects() -> None:
@@ -97,40 +73,3 @@ def test_a_suite_passes(language: str, tmp_path: Path) -> None:
     assert printed in result.stdout, result.stdout[-2000:]
     for pid in pids.read_text().split():
         subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=60, check=True)  # until it ends
-
-
-@pytest.fixture
-def served() -> Iterator[str]:
-    """A server for generated clients."""
-    with make_server() as server:
-        yield server.url
-
-
-@pytest.mark.prove
-def test_a_typescript_client_is_generated_and_drives_a_payment(served: str, tmp_path: Path) -> None:
-    """In strict mode, every call and every field in use has a type."""
-    require("nodejs", "npm")
-    shutil.copy(PROJECTS / "clients" / "payment.ts", tmp_path)
-    (tmp_path / "openapi.json").write_text(openapi_description())
-    (tmp_path / "package.json").write_text(json.dumps({"type": "module", "private": True}))
-    (tmp_path / "tsconfig.json").write_text(json.dumps(COMPILER))
-    install_from_npm(tmp_path, GENERATORS)
-    for step in ("openapi-typescript openapi.json -o schema.d.ts", "tsc"):
-        result = run_command(["npx", "--no-install", *step.split()], tmp_path)
-        assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
-    result = run_command(["node", "built/payment.js", served], tmp_path)
-    assert result.stdout == FLOW, result.stdout + result.stderr[-2000:]
-
-
-@pytest.mark.prove
-def test_a_php_client_is_generated_and_drives_a_payment(served: str, tmp_path: Path) -> None:
-    """The client has models of every request and response."""
-    require("default-jdk-headless", "php-cli", "php-guzzlehttp-guzzle")
-    for name in ("payment.php", "autoload.php"):
-        shutil.copy(PROJECTS / "clients" / name, tmp_path)
-    (tmp_path / "openapi.json").write_text(openapi_description())
-    generate = "generate -i openapi.json -g php -o client --invoker-package Sandbox"
-    result = run_command(["java", "-jar", str(openapi_generator()), *generate.split()], tmp_path)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
-    result = run_command(["php", "-d", "error_reporting=8191", "payment.php", served], tmp_path)
-    assert result.stdout == FLOW, result.stdout[-2000:] + result.stderr[-2000:]

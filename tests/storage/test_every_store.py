@@ -176,7 +176,7 @@ def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
                 fault=Fault.from_data({"status": 503, "latency": 0.5, "phase": "after"}),
                 real_at=noon,
                 answered_at=noon,
-                request_headers=((b"content-type", b"application/json"),),
+                request_headers=(("Content-Type", "application/json"),),
                 unknown=(("amout", "amount"),),
             )
         ]

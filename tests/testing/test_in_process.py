@@ -1,6 +1,8 @@
 """Calls without sockets behave like calls over sockets."""
 
 import json
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -76,6 +78,38 @@ def test_addresses_are_quoted_alike(payment_sandbox: PaymentSandbox, order_id: s
     )
     directly = payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
     assert (directly.status_code, directly.json()) == (over_sockets.status_code, over_sockets.json())
+
+
+def calls_to_prepare(session: requests.Session, **parts: Any) -> int:
+    """Count the calls of functions that prepare a request."""
+    calls: list[str] = []
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        calls.append(event)
+
+    request, before = requests.Request("GET", "http://127.0.0.1/", **parts), sys.getprofile()
+    sys.setprofile(count)
+    try:
+        session.prepare_request(request)
+    finally:
+        sys.setprofile(before)
+    return sum(event in ("call", "c_call") for event in calls)
+
+
+def test_a_session_prepares_only_what_it_sends(payment_sandbox: PaymentSandbox) -> None:
+    """Empty headers and parameters are not merged; those of a call and of its session are."""
+    with requests.Session() as usual:
+        usual.trust_env, usual.auth = False, ("key", "")
+        calls_to_prepare(usual)  # fills the caches of both
+        assert calls_to_prepare(payment_sandbox.session) < 0.9 * calls_to_prepare(usual)
+    session = payment_sandbox.session
+    session.headers.update({"User-Agent": None, "X-Shop": "socks"})  # type: ignore[dict-item]
+    session.params = {"limit": 1}
+    request = requests.Request("GET", f"{payment_sandbox.base_url}/v1/", params={"before": ""})
+    bare = session.prepare_request(requests.Request("GET", f"{payment_sandbox.base_url}/v1/"))
+    assert session.prepare_request(request).url == f"{payment_sandbox.base_url}/v1/?limit=1&before="
+    assert (bare.url, bare.headers["X-Shop"]) == (f"{payment_sandbox.base_url}/v1/?limit=1", "socks")
+    assert "User-Agent" not in bare.headers
 
 
 def test_headers_are_taken_as_servers_take_them(payment_sandbox: PaymentSandbox, orders: str) -> None:

@@ -103,6 +103,8 @@ def test_a_coroutine_runs_on_the_tests_loop(payment_sandbox: PaymentSandbox) -> 
 @pytest.mark.parametrize("period", ["10 minutes", "PT0S", timedelta(), timedelta(-1), 600])
 def test_a_wrong_period_is_refused(payment_sandbox: PaymentSandbox, period: Any) -> None:
     """A wrong period is refused with the expected forms."""
+    with pytest.raises(TypeError, match=r"every takes a function, such as .*, not None"):
+        payment_sandbox.every("PT10M", None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="every takes a"):
         payment_sandbox.every(period, print)
 

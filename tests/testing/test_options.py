@@ -202,6 +202,7 @@ INVALID_OPTIONS = {
     "payment_scenarios = nowhere": "payment_scenarios: the folder ",
     "payment_seed = one": "payment_seed takes a number, not 'one'",
     "payment_review = loud": "payment_review must be off, warn or error, not 'loud'",
+    "payment_gc_freeze = maybe": "payment_gc_freeze takes true or false",
     "payment_scenario = none.yaml": "payment_scenario: there is no file none.yaml",
     "payment_intercept = provider.example": "with its scheme, such as https://api.provider.example",
 }
@@ -238,6 +239,19 @@ def test_another_server_is_no_sandbox(tmp_path: Path, shop: Shop) -> None:
     url = shop.url.removesuffix("/webhook")
     result = suite(tmp_path, ONE_TEST, SANDBOX_URL=url)
     assert f"the server at SANDBOX_URL {url} is not a payment sandbox; give the address of" in result.stdout
+
+
+def test_wrong_settings_of_a_test_are_reported_without_a_traceback(tmp_path: Path) -> None:
+    """A misspelled setting or scenario of a marker is named, with the nearest name."""
+    markers = {
+        "payment_settings(mod='live')": "mod is not a known key; did you mean 'mode'?",
+        "payment_scenario('webhook-los')": "did you mean 'webhook-lost'?",
+    }
+    for marker, problem in markers.items():
+        result = suite(tmp_path, ONE_TEST.replace("def test_it", f"@pytest.mark.{marker}\ndef test_it"))
+        assert "the settings or the scenario of this test: 400 ValidationError: " in result.stdout
+        assert problem in result.stdout
+        assert "reports.py" not in result.stdout
 
 
 def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
@@ -299,3 +313,11 @@ def test_a_failed_test_s_project_is_kept(tmp_path: Path, server: Server) -> None
     result = suite(tmp_path, FAILED_TEST, "--payment-open", SANDBOX_URL="")
     assert 'pytest --payment-open "test_shop.py::test_it"' in result.stdout
     passed(suite(tmp_path, ONE_TEST, "--payment-open", SANDBOX_URL=""), 1)
+
+
+@pytest.mark.parametrize(("line", "is_frozen"), [("", True), ("payment_gc_freeze = false\n", False)])
+def test_collections_skip_what_is_loaded_before(tmp_path: Path, line: str, is_frozen: bool) -> None:
+    """Garbage collections skip what a suite has loaded before its first payment test, unless it says no."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{line}")
+    test = f"def test_it(payment_sandbox):\n    assert bool(gc.get_freeze_count()) is {is_frozen}\n"
+    passed(suite(tmp_path, f"import gc\n{test}"), 1)

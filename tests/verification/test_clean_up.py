@@ -7,8 +7,9 @@ import pytest
 import requests
 
 from payment_sandbox_verify.answer import ServiceAnswer
+from payment_sandbox_verify.cleaning import REFUNDED_OR_VOIDED, clean_up
 from payment_sandbox_verify.samples import line_quantity
-from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, Service
+from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.verifying import reference_sandbox
 from tests.verification.exchanges import Alteration, AlteringSession, Exchange
 from tests.verification.orders import capture, new_invoice, new_order, new_paid_order, read_order, refund
@@ -29,7 +30,7 @@ def test_an_expired_authorization_needs_no_void() -> None:
         order = new_invoice(reference.service, expiration_period="PT3S")
         assert capture(reference.service, order, "captures/amount/", PARTIAL_CAPTURE).is_success
         reference.control.clock.advance("PT5S")
-        assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
+        assert clean_up(reference.service) == {order.at("id"): REFUNDED_OR_VOIDED}
 
 
 def test_a_payment_refunded_before_counts_as_refunded() -> None:
@@ -37,7 +38,7 @@ def test_a_payment_refunded_before_counts_as_refunded() -> None:
     with reference_sandbox() as reference:
         order = new_paid_order(reference.service)
         assert refund(reference.service, order, {}).is_success
-        assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
+        assert clean_up(reference.service) == {order.at("id"): REFUNDED_OR_VOIDED}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_the_rest_of_a_partly_refunded_invoice_is_refunded(lines: list[dict[str,
     with reference_sandbox() as reference:
         order = captured_invoice(reference.service)
         assert refund(reference.service, order, {"order_lines": lines}).is_success
-        assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
+        assert clean_up(reference.service) == {order.at("id"): REFUNDED_OR_VOIDED}
         further_refunds = [
             refund(reference.service, order, {"order_lines": line_quantity(1, line)})
             for line in ("socks", "post")
@@ -67,8 +68,8 @@ def test_a_refusal_of_another_refund_is_reported() -> None:
         order = new_paid_order(reference.service)
         assert refund(reference.service, order, {"amount": 400}).is_success
         reference.service._session = AlteringSession(None, _refuse_refund)
-        assert reference.service.clean_up() == {
-            order.at("id"): "1000 cents were paid, and the service refuses another refund"
+        assert clean_up(reference.service) == {
+            order.at("id"): "1000 cents were paid, and not all of it is refunded"
         }
 
 
@@ -91,7 +92,7 @@ def test_an_order_created_by_an_invalid_call_is_cancelled(method: str, path: str
         reference.service.created_orders.remove(order.at("id"))
         reference.service._session = AlteringSession(None, _accept_with_order(order.at("id")))
         assert reference.service.call(method, path, {}).is_success
-        assert reference.service.clean_up() == {}
+        assert clean_up(reference.service) == {}
         assert read_order(reference.service, order).at("status") == "cancelled"
 
 
@@ -115,12 +116,12 @@ class ForgetfulSession(requests.Session):
 @pytest.mark.parametrize(
     ("prepare", "refuses", "problem"),
     [
-        (new_order, False, "the service answered the DELETE, but the status is 'new'"),
-        (new_invoice, True, "the service answered the void, but 1000 cents are reserved"),
+        (new_order, False, "its status is 'new' after a DELETE"),
+        (new_invoice, True, "1000 cents are reserved"),
         (
             new_paid_order,
             True,
-            "1000 cents were paid, and the refund that the service answered is not on the order",
+            "1000 cents were paid, and not all of it is refunded",
         ),
     ],
 )
@@ -131,5 +132,5 @@ def test_an_order_that_a_service_only_claims_to_end_remains_listed(
     with reference_sandbox() as reference:
         order = prepare(reference.service)
         reference.service._session = ForgetfulSession(refuses)
-        assert reference.service.clean_up() == {order.at("id"): problem}
+        assert clean_up(reference.service) == {order.at("id"): problem}
         assert list(reference.service.created_orders.orders) == [order.at("id")]

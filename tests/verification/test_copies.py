@@ -11,7 +11,8 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.reporting import compare, format_settings_file
-from payment_sandbox_verify.verifying import Verdict, reference_sandbox, service_at, verify
+from payment_sandbox_verify.service import Service
+from payment_sandbox_verify.verifying import Verdict, reference_sandbox, verify
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 from tests.verification.scenes import SETTINGS_SCENES, scenes_called
@@ -53,7 +54,7 @@ def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Pa
         session.trust_env = False
         clock = SandboxClient(server.url, "sandbox-key").clock
         pause = lambda seconds: clock.advance(timedelta(seconds=seconds))  # noqa: E731
-        service = service_at(server.url, "sandbox-key", session, pause=pause)
+        service = Service(server.url, "sandbox-key", session, pause=pause)
         copied = verify(Player(service), {}, live=False, scenes=scenes)
     rules = {each.rule for each in comparison.differing}
     assert rules >= {"ORD-24", "TX-12", "SET-08", "SET-09", "SET-48"}

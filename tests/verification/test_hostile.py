@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox_verify import fetching
 from payment_sandbox_verify import service as service_module
 from payment_sandbox_verify.answer import CannotTell, NotVerified
+from payment_sandbox_verify.cleaning import clean_up
 from payment_sandbox_verify.conversation import all_scenes
-from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
-from payment_sandbox_verify.payers import PAGES_MAX, FormPayer
-from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
+from payment_sandbox_verify.payers import PAGES_MAX
+from payment_sandbox_verify.service import ANSWER_BYTES_MAX, ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import Verdict, is_live, reference_sandbox, verify
 from tests.verification.exchanges import AlteringSession, Exchange
 
@@ -115,19 +114,6 @@ def serve(respond: Responder) -> Iterator[str]:
     server.server_close()
 
 
-class UnreachableCustomer(FormPayer):
-    """A customer who must never be asked to act."""
-
-    def __init__(self) -> None:
-        super().__init__(requests.Session(), lambda: None)
-
-    def visit(self, url: str) -> Any:
-        raise AssertionError("no customer acts on this server")
-
-    def act(self, url: str, action: str, choice: str, amount: str) -> str | None:
-        raise AssertionError("no customer acts on this server")
-
-
 HOSTILE: dict[str, tuple[Responder, str]] = {
     "html": (respond_with(200, b"<html>hello</html>", "text/html"), "expected an order with id and status"),
     "html for a refusal": (
@@ -164,7 +150,8 @@ def test_every_hostile_server_ends_in_a_sentence(name: str) -> None:
     with serve(respond) as url, requests.Session() as session:
         session.trust_env = False
         pause: Callable[[float], None] = delays.append
-        service = Service(url, "key", session, UnreachableCustomer(), lambda: None, pause, answer_seconds=2.0)
+        service = Service(url, "key", session, pause=pause)
+        service.answer_seconds = 2.0
         with pytest.raises(NotVerified, match=r".+") as raised:
             is_live(service)
     assert words in str(raised.value)
@@ -189,17 +176,17 @@ def keep_silent(calls: list[str]) -> Responder:
 
 def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The total time spent on a hanging server is limited, and its orders are not read."""
-    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(service_module, "TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(service_module, "monotonic_seconds", count(step=30).__next__)
     calls: list[str] = []
     with serve(keep_silent(calls)) as url, requests.Session() as session:
         session.trust_env = False
-        service = Service(url, "key", session, UnreachableCustomer(), lambda: None, lambda seconds: None)
+        service = Service(url, "key", session, pause=lambda seconds: None)
         for number in range(20):
             service.created_orders.add(f"order-{number}")
         with pytest.raises(NotVerified, match="has stopped responding"):
             is_live(service)
-        assert len(service.clean_up()) == 20
+        assert len(clean_up(service)) == 20
         assert set(calls) <= {"/v1/orders/"}, "no order was read"
         assert service.retry_count == 1
 
@@ -210,7 +197,7 @@ def test_an_order_without_flags_has_an_unknown_mode() -> None:
         order: dict[str, Any] = {name: value for name, value in ORDER.items() if name != "flags"} | flags
         with serve(respond_with(201, json.dumps(order).encode())) as url, requests.Session() as session:
             session.trust_env = False
-            service = Service(url, "key", session, UnreachableCustomer(), lambda: None, lambda seconds: None)
+            service = Service(url, "key", session, pause=lambda seconds: None)
             assert is_live(service) is expected
 
 
@@ -261,7 +248,8 @@ CARD_PAGE = b"""<form method="post"><input type="radio" name="card" value="chall
 def test_a_page_that_never_ends_a_payment_is_given_up() -> None:
     """A card page that shows its form again after each payment ends the payment after a few pages."""
     with serve(respond_with(200, CARD_PAGE, "text/html")) as url, requests.Session() as session:
-        payer = FormPayer(session, lambda: None)
+        session.trust_env = False
+        payer = Service(url, "key", session, pause=lambda seconds: None).payer
         with pytest.raises(CannotTell, match="not over after 8 pages"):
             payer.act(url, "pay", "challenge", "10.00 EUR")
 
@@ -275,5 +263,6 @@ def test_a_payment_may_take_as_many_pages_as_allowed() -> None:
 
     with serve(respond) as url, requests.Session() as session:
         session.trust_env = False
-        assert FormPayer(session, lambda: None).act(f"{url}/pay/", "pay", "challenge", "10.00 EUR") is None
+        payer = Service(url, "key", session, pause=lambda seconds: None).payer
+        assert payer.act(f"{url}/pay/", "pay", "challenge", "10.00 EUR") is None
     assert next(pages, None) is None

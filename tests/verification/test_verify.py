@@ -201,7 +201,7 @@ def test_an_account_may_have_custom_method_names() -> None:
     names = {"bank-redirect-nl": "my-bank-button", "wallet-qr": "my-app"}
     aliases = {alias: name for name, alias in names.items()}
     with reference_sandbox({"aliases": aliases}) as reference:
-        reference.service.names, reference.service.ours = names, aliases
+        reference.service.names = names
         scenes = scenes_named("lists", "banks", "new bank-redirect-nl", "new wallet-qr", "methods with")
         comparison = compare(reference, live=False, scenes=scenes)
         sent = str(list(reference.control.journal()))

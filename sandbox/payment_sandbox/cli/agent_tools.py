@@ -22,6 +22,7 @@ from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.plain import path_of
 from payment_sandbox.client.project_review import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
+from payment_sandbox.extensions import installable
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.recipes import RECIPES
@@ -249,7 +250,7 @@ class SandboxTools:
             if until not in ("", "next", "idle"):
                 to, until = datetime.fromisoformat(until), ""
             result = clock.advance(by or None, to=to, until=until or None)
-            lines = [f"{event['at']}  {event['label']} of {event['order_id']}" for event in result.events]
+            lines = [f"{event['at']}  {_name_order(event)}" for event in result.events]
             stopped = ["It stopped early: advance again to continue."] if result.stopped else []
             heading = f"It is {result.ended.isoformat()}; events: {len(lines)}."
             self._answers["advance"] = "\n".join([heading, *stopped, *lines])
@@ -306,7 +307,7 @@ class SandboxTools:
             runner = [sys.executable, "-m", "payment_sandbox", "rehearse", "--budget", budget, "--", *words]
             if which(words[0]) is None and not (Path(folder) / words[0]).exists():
                 raise ValueError(f"there is no program {words[0]!r}")
-            is_python = "pytest" in words[:3]
+            is_python = "pytest" in [Path(word).name for word in words[:3]]
             program = (
                 [*words, "--payment-rehearse", f"--payment-rehearse-budget={budget}"] if is_python else runner
             )
@@ -319,6 +320,11 @@ class SandboxTools:
                 timeout=REHEARSE_SECONDS,
                 check=False,
             )
+            if is_python and "unrecognized arguments: --payment-rehearse" in completed.stderr:
+                plugin = installable("pytest-payment-sandbox")
+                raise ValueError(
+                    f"{words[0]} has no plugin for this; in its environment, pip install '{plugin}'"
+                )
             self._answers["rehearse"] = (
                 f"exit code {completed.returncode}\n{completed.stdout}{completed.stderr}"
             )
@@ -390,6 +396,11 @@ class SandboxTools:
                 self._sandbox.delete_project()
 
 
+def _name_order(event: Mapping[str, Any]) -> str:
+    label, order_id = event["label"], event["order_id"]
+    return label if order_id is None or order_id in label else f"{label} of {order_id}"
+
+
 def control_calls() -> dict[str, Callable[..., object]]:
     """Return the calls of the control API by name."""
     return {
@@ -407,10 +418,12 @@ def _make_call(
 ) -> object:
     if name not in calls:
         raise ValueError(f"there is no call {name!r}{did_you_mean(nearest_word(name, list(calls)))}")
+    parameters = signature(calls[name])
     try:
-        signature(calls[name]).bind(client, **arguments)
+        parameters.bind(client, **arguments)
     except TypeError as wrong:
-        raise ValueError(f"{name}: {wrong}") from None
+        listed = ", ".join(list(parameters.parameters)[1:]) or "none"
+        raise ValueError(f"{name}: {wrong}; its arguments are: {listed}") from None
     call: Callable[..., object] = getattr(client, name)
     return call(**arguments)
 

@@ -33,6 +33,7 @@ def find_missing_webhook_url(epoch: Epoch, count: int) -> Iterator[Finding]:
             f"{LISTEN} an address, and set webhook_url to it, in the order or in the project's settings.",
             None,
             (),
+            risk="the shop does not learn of payments",
         )
 
 

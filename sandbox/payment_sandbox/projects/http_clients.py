@@ -121,4 +121,4 @@ def _is_same(one: LoggedRequest, other: LoggedRequest) -> bool:
 
 
 def _comparable_headers(entry: LoggedRequest) -> frozenset[tuple[str, str]]:
-    return frozenset((name.lower(), value) for name, value in entry.with_text_headers().request_headers)
+    return frozenset((name.lower(), value) for name, value in entry.request_headers)

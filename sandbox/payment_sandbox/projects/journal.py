@@ -45,7 +45,7 @@ HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
 MASKING_MARGIN: Final = 600  # characters stored beyond a limit, so that a secret there is recognized
-SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
+SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization")
 
 ERROR_STATUS_MIN: Final = 400
 VISIT: Final = "visit"
@@ -59,28 +59,23 @@ def to_plain_data(record: Any) -> dict[str, Any]:
     return {**record._asdict(), "at": timestamp(record.at), "real_at": timestamp(record.real_at)}
 
 
-def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
-    """Drop headers that contain keys, which must not be stored."""
-    stored = [
-        (name, value[: HEADER_VALUE_MAX + MASKING_MARGIN])
-        for name, value in headers
-        if name.lower() not in SECRET_HEADERS
+def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
+    """Return headers as text, without those that contain keys, which must not be stored."""
+    texts = [
+        (name, value[: HEADER_VALUE_MAX + MASKING_MARGIN].decode("latin-1"))
+        for raw, value in headers
+        if (name := _shown_name(raw)) is not None
     ]
-    return tuple(stored)
-
-
-def _decode_headers(headers: Iterable[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
-    return tuple([(_decode_name(name), _decode(value)) for name, value in headers])
+    return tuple(texts)
 
 
 @lru_cache(maxsize=256)
-def _decode_name(name: Any) -> str:
-    text = _decode(name)
-    return text.title() if text.islower() or text.isupper() else text
-
-
-def _decode(part: Any) -> str:
-    return part.decode("latin-1") if isinstance(part, bytes) else str(part)
+def _shown_name(raw: bytes) -> str | None:
+    """Return the name of a header as usually written; None for one that contains a key."""
+    name = raw.decode("latin-1")
+    if name.lower() in SECRET_HEADERS:
+        return None
+    return name.title() if name.islower() or name.isupper() else name
 
 
 def add_suggestion(name: str, nearest: str | None) -> str:
@@ -132,8 +127,8 @@ class LoggedRequest(NamedTuple):
     transaction_id: str | None = None  # the attempt created by the request
     real_at: datetime | None = None  # time of arrival, before any effect
     answered_at: datetime | None = None  # real time of the response, before any of its effects
-    request_headers: Iterable[tuple[Any, Any]] = ()  # bytes or text, including headers with keys
-    response_headers: Iterable[tuple[Any, Any]] = ()
+    request_headers: tuple[tuple[str, str], ...] = ()
+    response_headers: tuple[tuple[str, str], ...] = ()
     # Ignored keys that are unknown to the API, each with a suggestion.
     unknown: tuple[tuple[str, str | None], ...] = ()
     warnings: tuple[str, ...] = ()
@@ -145,42 +140,35 @@ class LoggedRequest(NamedTuple):
         """Whether the call shows what the shop does or knows, unlike a call by a test."""
         return self.caller == SHOP
 
-    def with_text_headers(self) -> "LoggedRequest":
-        """Return the entry with headers as text."""
-        return self._replace(
-            request_headers=_decode_headers(self.request_headers),
-            response_headers=_decode_headers(self.response_headers),
-        )
-
     def mask(self, masking: Masking) -> "LoggedRequest":
         """Mask secrets, and truncate long values afterwards, because part of a secret is not recognized.
 
         All texts are examined as one first, because most have no secret.
         """
-        entry = self.with_text_headers()
-        headers = (*entry.request_headers, *entry.response_headers)
-        bodies = [body.decode(errors="surrogateescape") for body in (entry.request, entry.response)]
-        texts = [entry.path, entry.query, entry.order_id or "", *entry.ignored, *entry.warnings, *bodies]
-        text = TEXT_END.join(chain(texts, map(": ".join, headers), map(str, entry.unknown)))
-        is_clean = masking.mask_text(text) == text and not any([is_code_name(name) for name, _ in headers])
-        if is_clean and entry.is_short():
-            return entry
-        masked = entry if is_clean else masking.mask_record(entry)
+        headers = (*self.request_headers, *self.response_headers)
+        bodies = [body.decode(errors="surrogateescape") for body in (self.request, self.response)]
+        texts = [self.path, self.query, self.order_id or "", *self.ignored, *self.warnings, *bodies]
+        text = TEXT_END.join([*texts, *map(": ".join, headers), *map(str, self.unknown)])
+        names = TEXT_END.join([name for name, _ in headers])
+        is_clean = masking.mask_text(text) == text and not is_code_name(names)
+        if is_clean and self._is_short():
+            return self
+        masked = self if is_clean else masking.mask_record(self)
         return masked._replace(
-            path=truncate_masked(masked.path, entry.path, PATH_LENGTH_MAX),
-            query=truncate_masked(masked.query, entry.query, PATH_LENGTH_MAX),
-            order_id=truncate_masked(masked.order_id or "", entry.order_id or "", PATH_LENGTH_MAX) or None,
-            request=truncate_masked(masked.request, entry.request, JOURNAL_BODY_BYTES),
-            response=truncate_masked(masked.response, entry.response, JOURNAL_BODY_BYTES),
-            request_headers=_truncate_headers(masked.request_headers, entry.request_headers),
-            response_headers=_truncate_headers(masked.response_headers, entry.response_headers),
+            path=truncate_masked(masked.path, self.path, PATH_LENGTH_MAX),
+            query=truncate_masked(masked.query, self.query, PATH_LENGTH_MAX),
+            order_id=truncate_masked(masked.order_id or "", self.order_id or "", PATH_LENGTH_MAX) or None,
+            request=truncate_masked(masked.request, self.request, JOURNAL_BODY_BYTES),
+            response=truncate_masked(masked.response, self.response, JOURNAL_BODY_BYTES),
+            request_headers=_truncate_headers(masked.request_headers, self.request_headers),
+            response_headers=_truncate_headers(masked.response_headers, self.response_headers),
         )
 
-    def is_short(self) -> bool:
-        """Whether no value of an entry with text headers is truncated."""
+    def _is_short(self) -> bool:
+        """Whether no value of the entry is truncated."""
+        values = [value for _, value in chain(self.request_headers, self.response_headers)]
+        texts_length = max(map(len, (self.path, self.query, self.order_id or "", *values)))
         bodies_length = max(len(self.request), len(self.response))
-        lengths = [len(value) for _, value in chain(self.request_headers, self.response_headers)]
-        texts_length = max(len(self.path), len(self.query), len(self.order_id or ""), *lengths)
         return texts_length <= HEADER_VALUE_MAX and bodies_length <= JOURNAL_BODY_BYTES
 
     def summary(self) -> dict[str, Any]:
@@ -367,8 +355,8 @@ class Records:
         self._by_kind: Mapping[type, deque[Any]] = {
             kind: deque(maxlen=ENTRIES_MAX) for kind in RECORDS.values()
         }
-        self.logs: dict[str, tuple[Any, ...]] = {}
-        """The records of each order; a change replaces the tuple, so the same tuple means the same log."""
+        self._logs: dict[str, list[Any]] = {}  # the records of each order
+        self._shown: dict[str, tuple[Any, ...]] = {}  # copies of the logs that have been read since a change
         self.revision = 0  # increases after each change
         self.decisions: dict[str, RecordedDecision] = {}  # by transaction
         self.dropped_count = 0  # requests
@@ -377,6 +365,18 @@ class Records:
     def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
         """Return the records of a kind, oldest first."""
         return list(self._by_kind[kind])
+
+    def log_of(self, order_id: str) -> Sequence[Any]:
+        """Return the records of an order, oldest first; an unchanged log is the same object."""
+        with self._changing:
+            if order_id in self._logs and order_id not in self._shown:
+                self._shown[order_id] = tuple(self._logs[order_id])
+            return self._shown.get(order_id, ())
+
+    def logs(self) -> Mapping[str, Sequence[Any]]:
+        """Return the log of each order."""
+        with self._changing:
+            return {order_id: self.log_of(order_id) for order_id in self._logs}
 
     def merge(self, records: Iterable[Record]) -> bool:
         """Merge records in any order, without duplicates; return whether any is new."""
@@ -414,19 +414,21 @@ class Records:
                     self._drop_from_log(same_kind[0])
                 order_id = getattr(record, "order_id", None)
                 if order_id is not None:
-                    self.logs[order_id] = (*self.logs.get(order_id, ()), record)
+                    self._logs.setdefault(order_id, []).append(record)
+                    self._shown.pop(order_id, None)
                 same_kind.append(record)
             self.revision += 1
 
     def _drop_from_log(self, record: Any) -> None:
         """Drop the oldest record of a kind from the log of its order."""
         order_id = getattr(record, "order_id", None) or ""
-        log = self.logs.get(order_id, ())
-        place = next((place for place, each in enumerate(log) if each is record), len(log))
-        if len(log) > 1:
-            self.logs[order_id] = log[:place] + log[place + 1 :]
-        else:
-            self.logs.pop(order_id, None)
+        self._shown.pop(order_id, None)
+        log = self._logs.get(order_id, [])
+        place = next((place for place, each in enumerate(log) if each is record), None)
+        if place is not None:
+            del log[place]
+        if not log:
+            self._logs.pop(order_id, None)
 
 
 class EpochJournal:
@@ -475,15 +477,15 @@ class EpochJournal:
         self._read()
         if orders is None:
             return self._records.of(kind)
-        logs = [self.logs.get(order_id or "", ()) for order_id in set(orders)]
+        logs = [self._records.log_of(order_id or "") for order_id in set(orders)]
         own = [record for record in chain.from_iterable(logs) if type(record) is kind]
         return sorted(own, key=number_of) if len(logs) > 1 else own
 
     @property
     def logs(self) -> Mapping[str, Sequence[Any]]:
-        """The records of each order; a change replaces the sequence of its order."""
+        """The records of each order; an unchanged log is the same object."""
         self._read()
-        return self._records.logs
+        return self._records.logs()
 
     def _read(self) -> None:
         if self._read_newer is not None and self._is_stale:
@@ -568,10 +570,6 @@ class EpochJournal:
     def actions(self, orders: frozenset[str | None] | None = None) -> list[PerformedAction]:
         """Return all actions, or those on some orders, oldest first."""
         return self.of(PerformedAction, orders)
-
-    def returns(self, orders: Iterable[str] | None = None) -> list[PerformedAction]:
-        """Return customers' visits to the return URL."""
-        return [action for action in self.of(PerformedAction, orders) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:
         """Yield the records since the last call, for the store."""

@@ -87,7 +87,7 @@ def log_of(epoch: Epoch, order: Order) -> OrderLog:
 
 def _sources(epoch: Epoch, webhooks_first: bool) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the sources of each log: a setting, and for each id the order, its webhooks and records."""
-    store, logs = epoch.store, dict(epoch.journal.logs)
+    store, logs = epoch.store, epoch.journal.logs
     for order_id in store.order_ids():
         order = store.order(order_id)
         if order is not None and order.refund_of_order_id is None:

@@ -77,10 +77,13 @@ TIMEOUT_RANGE: Final = (0.1, 60.0)
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
 
 
+ISSUER_ID: Final = "[A-Za-z0-9]{4,35}"
+
+
 class IssuerForm(Form):
     """A bank that customers can choose."""
 
-    id = Text(required=True, pattern="[A-Za-z0-9]{4,35}", expected="letters and digits", about="Its BIC.")
+    id = Text(required=True, pattern=ISSUER_ID, expected="4 to 35 letters and digits", about="Its BIC.")
     name = Text(about="Its name on the payment page; the id by default.")
     list_type = Text(about="Its group in the list.")
 
@@ -88,7 +91,7 @@ class IssuerForm(Form):
 class IssuerPart(FormPart):
     """A bank, or only its id."""
 
-    alternative_schema: ClassVar[dict[str, Any]] = {"type": "string"}
+    alternative_schema: ClassVar[dict[str, Any]] = {"type": "string", "pattern": f"^(?:{ISSUER_ID})$"}
 
     def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
         read: Mapping[str, str] = super()._deserialize(

@@ -149,8 +149,11 @@ class ShopInProcess:
 
         Raises:
             ValueError: ``period`` is not a period, such as ``PT10M`` or a ``timedelta``.
+            TypeError: ``job`` is not a function.
             RuntimeError: the server runs in another process.
         """
+        if not callable(job):
+            raise TypeError(f"every takes a function, such as shop.read_open_orders, not {job!r}")
         label = str(name or getattr(job, "__name__", type(job).__name__))
         interval, epoch = parse_interval(period), self._in_process("every").epoch
         run = job_runner(label, job, lambda: epoch.rehearsal is not NO_REHEARSAL)

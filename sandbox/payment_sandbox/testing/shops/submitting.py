@@ -8,13 +8,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.loading import lazy
-from payment_sandbox.scenarios.variation import SubmittedForm
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
 
 if TYPE_CHECKING:
     import asyncio
 
+    from payment_sandbox.scenarios.variation import SubmittedForm
     from payment_sandbox.testing.shops import filling
 else:
     asyncio = lazy("asyncio")
@@ -51,7 +51,7 @@ class Submission(NamedTuple):
         return self.fill(form), self.refill(form) if self.refill is not None else None
 
 
-SubmissionChooser = Callable[[str, SubmittedForm], Submission | None]
+SubmissionChooser = Callable[[str, "SubmittedForm"], Submission | None]
 """Chooses the variation of a form by the form's path and the kinds of its values."""
 
 

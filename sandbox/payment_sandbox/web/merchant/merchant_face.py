@@ -113,7 +113,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         real_at=call.real_at or answered_at,
         answered_at=answered_at,
         request_headers=without_secret_headers(_headers(call)),
-        response_headers=response.headers,
+        response_headers=tuple(response.headers),
         transaction_id=notes.transaction_id,
         order_id=order_id,
         unknown=notes.unknown,

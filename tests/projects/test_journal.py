@@ -1,0 +1,51 @@
+"""The records of each order."""
+
+import tracemalloc
+
+from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.journal import ENTRIES_MAX, EpochJournal, ReachedStatus
+from tests.support.state_files import NOON
+
+READS = 5000
+
+
+def reached(number: int) -> ReachedStatus:
+    """Return a record about the same order."""
+    return ReachedStatus(f"status-{number}", "o", None, None, "open", NOON, NOON, None)
+
+
+def test_a_record_of_an_order_with_many_copies_none_of_them() -> None:
+    """A record costs the same however many its order has, as a shop may read one order for days."""
+    journal = EpochJournal(Events())
+    journal.add([reached(number) for number in range(READS)])
+    more = [reached(READS + number) for number in range(100)]
+    tracemalloc.start()
+    try:
+        for record in more:
+            journal.add([record])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < READS * 8 / 2, "half the size of a copy"
+
+
+def test_a_log_changes_only_with_its_order() -> None:
+    """A log that has been read stays as it is; after a change of its order, there is another one."""
+    journal = EpochJournal(Events())
+    journal.add([reached(1), reached(2)._replace(order_id="other")])
+    before = journal.logs
+    journal.add([reached(3)])
+    after = journal.logs
+    assert [record.id for record in before["o"]] == ["status-1"]
+    assert [record.id for record in after["o"]] == ["status-1", "status-3"]
+    assert after["other"] is before["other"]
+
+
+def test_the_oldest_records_leave_the_log_of_their_order() -> None:
+    """A full journal drops the oldest records from the logs, too, and a log without records goes."""
+    journal = EpochJournal(Events())
+    journal.add([reached(1)._replace(order_id="first"), *map(reached, range(2, ENTRIES_MAX + 1))])
+    assert len(journal.logs["first"]) == 1
+    journal.add([reached(ENTRIES_MAX + 1), reached(ENTRIES_MAX + 2)])
+    assert "first" not in journal.logs
+    assert journal.logs["o"][0].id == "status-3"
