@@ -205,7 +205,7 @@ class ItemRun:
         if self._hang_location:  # the timeline of a hanging run may be very long
             self.timeline = self._hang_location
         else:
-            self._line = run.find_changed_line(self._baseline)
+            self._line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
             self.timeline = describe_timeline([run])
 
     def _judge_or_abandon(

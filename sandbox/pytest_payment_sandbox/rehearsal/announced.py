@@ -101,7 +101,7 @@ class AnnouncedTest:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
             verdict = judge_unfinished(run, error_problem(error))
         if verdict.problems:
-            self._line = run.find_changed_line(self._baseline)
+            self._line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
             notes = [*ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = describe_timeline([run], notes)
         self._verdict = verdict

@@ -74,7 +74,6 @@ from pytest_payment_sandbox.rehearsal.scenes import (
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
-    from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 
 FIRST_ATTEMPT: Final = 1  # the number of a webhook's first attempt
 ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
@@ -244,12 +243,11 @@ class RehearsedRun(Rehearsal):
             if isinstance(step.about, ShopCall) and lines[step.about]:
                 self._record_lines(step, lines[step.about].pop(0))
 
-    def find_changed_line(self, baseline: "RunVerdict | None") -> SourceLine | None:
+    def find_changed_line(self, baseline_calls: Iterable[LocatedCall]) -> SourceLine | None:
         """Return the line of the changed call, of the call of a changed attempt, or of the next call.
 
         The line is the one that decided to make the call, given the calls of the unchanged test, too.
         """
-        baseline_calls = baseline.calls if baseline is not None else ()
         changed, names = self.applied[-1].step if self.applied else "", [step.name for step in self.steps]
         place = names.index(changed) if changed in names else len(names)
         place -= changed.startswith(ATTEMPT) and names[place - 1] in self._call_lines
