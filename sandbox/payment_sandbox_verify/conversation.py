@@ -9,17 +9,10 @@ from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.web.answers.order_tables import UpdateForm
 from payment_sandbox_verify.order_calls import (
     CANCEL,
-    CANCEL_ORDER,
     CHANGE,
     ISSUERS,
     ORDER_CALLS,
     POST,
-    POST_CODE,
-    READ,
-    RETRIES_SECONDS,
-    RETRY_SECONDS,
-    SMALL_ORDER,
-    UNKNOWN_PATH,
     Steps,
     banks_for,
     calls_on_order,
@@ -28,15 +21,8 @@ from payment_sandbox_verify.order_calls import (
     is_invoiced,
     lines_for,
 )
-from payment_sandbox_verify.payments import (
-    authorization_scenes,
-    payment_scenes,
-    stored_card_scenes,
-)
-from payment_sandbox_verify.rules import (
-    VISIT_RULES,
-    rule_of_path,
-)
+from payment_sandbox_verify.payments import authorization_scenes, payment_scenes, stored_card_scenes
+from payment_sandbox_verify.rules import VISIT_RULES, rule_of_path
 from payment_sandbox_verify.samples import (
     CARD,
     CODE,
@@ -55,6 +41,7 @@ from payment_sandbox_verify.samples import (
 )
 from payment_sandbox_verify.steps import (
     CODES_PATH,
+    ORDER_PATH,
     ORDERS_PATH,
     WEBHOOK,
     AnswerWebhooks,
@@ -70,6 +57,13 @@ from payment_sandbox_verify.values import GROUPS, values_of, with_value
 
 # Requests and headers
 
+RETRIES_SECONDS: Final = 1330.0
+RETRY_SECONDS: Final = 160.0
+SMALL_ORDER: Final = {"currency": "EUR", "amount": 1000}
+UNKNOWN_PATH: Final = f"{ORDERS_PATH}{UNKNOWN_ID}/"
+POST_CODE: Final = f"POST {CODES_PATH}"
+READ: Final = f"GET {ORDER_PATH}"
+CANCEL_ORDER: Final = f"DELETE {ORDER_PATH}"
 JSON_TYPES: Final = ("application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8")
 BROKEN_BODIES: Final = (
     b'{"currency": ',

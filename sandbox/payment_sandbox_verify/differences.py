@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING
-from payment_sandbox_verify.normalising import Gap, Named, ShownTime, without_form
+from payment_sandbox_verify.normalising import Gap, Named, ShownTime, identity, without_form
 from payment_sandbox_verify.rules import GENERAL_RULES, INDEX
 
 DURATION: Final = re.compile(r"P(?=.)(\d{1,9}[YMWD]){0,4}(T(\d{1,9}[HMS]){1,3})?")
@@ -105,13 +105,17 @@ def is_other_form(leaf: Leaf) -> bool:
 def leaves(theirs: Any, ours: Any, path: str = "") -> Iterator[Leaf]:
     """Yield the values in two answers, in pairs; lists of different lengths also yield their lengths.
 
-    Two lists of texts are one pair.
+    Two lists of texts are one pair, and so are two lists with the same items in another order.
     """
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for key in {**ours, **theirs}:
             below = f"{path}.{key}".lstrip(".")
             yield from leaves(theirs.get(key, MISSING), ours.get(key, MISSING), below)
     elif isinstance(theirs, list) and isinstance(ours, list) and not _are_texts(theirs, ours):
+        orders = list(map(identity, theirs)), list(map(identity, ours))
+        if orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]):
+            yield Leaf(path, *orders)
+            return
         for index, (one, other) in enumerate(zip(theirs, ours, strict=False)):
             yield from leaves(one, other, f"{path}[{index}]")
         if len(theirs) != len(ours):

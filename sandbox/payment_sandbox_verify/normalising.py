@@ -109,7 +109,7 @@ class Names:
             return self._normalise_object(value, place)
         if isinstance(value, list):
             items = [self.normalise(item, f"{place}[{number}]") for number, item in enumerate(value)]
-            return sorted(items, key=_identity) if key in UNORDERED_LISTS else items
+            return sorted(items, key=identity) if key in UNORDERED_LISTS else items
         return self._normalise_text(value, key, place) if isinstance(value, str) else value
 
     def _normalise_object(self, value: dict[str, Any], place: str) -> dict[str, Any]:
@@ -143,10 +143,12 @@ class Names:
         return ShownTime(text, spelling, (at - self.start).total_seconds(), at)
 
 
-def _identity(item: Any) -> list[str]:
-    """Return what tells an item of an unordered list from the others."""
-    names = ("merchant_order_line_id", "name", "status")
-    return [str(item.get(name)) for name in names] if isinstance(item, dict) else [str(item)]
+def identity(item: Any) -> str:
+    """Return what tells an item of a list from the others."""
+    names = ("merchant_order_line_id", "name", "status", "event")
+    return (
+        " ".join(str(item[name]) for name in names if name in item) if isinstance(item, dict) else str(item)
+    )
 
 
 def anonymize(text: str) -> str:

@@ -4,22 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox_verify.rules import (
-    OTHER_PERIOD_RULE,
-    PERIOD_RULES,
-    initial_rules,
-)
+from payment_sandbox_verify.rules import OTHER_PERIOD_RULE, PERIOD_RULES, initial_rules
 from payment_sandbox_verify.samples import (
     LINES,
     LINES_TOTAL,
     RETURN_URL,
-    UNKNOWN_ID,
     line_quantity,
     sale,
     transaction_with,
 )
 from payment_sandbox_verify.steps import (
-    CODES_PATH,
     ORDER_PATH,
     ORDERS_PATH,
     ApiCall,
@@ -31,19 +25,12 @@ from payment_sandbox_verify.steps import (
 
 Steps = Sequence[ConversationStep]
 
-UNKNOWN_PATH: Final = f"{ORDERS_PATH}{UNKNOWN_ID}/"
 POST: Final = f"POST {ORDERS_PATH}"
-POST_CODE: Final = f"POST {CODES_PATH}"
-READ: Final = f"GET {ORDER_PATH}"
 CHANGE: Final = f"PUT {ORDER_PATH}"
-CANCEL_ORDER: Final = f"DELETE {ORDER_PATH}"
 BLOCKS: Final = "?fields[]=order_line_details&fields[]=amount_details"
 TRANSACTION: Final = "transactions/<<order.transactions[-1].id>>/"
 SHORT_PERIOD: Final = "PT4S"
 AFTER_SHORT_PERIOD_SECONDS: Final = 5.5
-RETRIES_SECONDS: Final = 1330.0
-RETRY_SECONDS: Final = 160.0
-SMALL_ORDER: Final = {"currency": "EUR", "amount": 1000}
 
 
 def is_invoiced(method: str) -> bool:

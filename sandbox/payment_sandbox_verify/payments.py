@@ -25,11 +25,7 @@ from payment_sandbox_verify.order_calls import (
     lines_for,
     part,
 )
-from payment_sandbox_verify.rules import (
-    METHOD_RULES,
-    PAID_RULES,
-    VISIT_RULES,
-)
+from payment_sandbox_verify.rules import METHOD_RULES, PAID_RULES, VISIT_RULES
 from payment_sandbox_verify.samples import (
     CARD,
     INVOICE,

@@ -387,6 +387,7 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
         shown["body"] = names.normalise(_without_other_banks(answer))
     else:
         shown["violations"] = _violations(answer)
+        shown["error"] = _shape_of_error(answer)
     explained = answer.headers.get(EXPLAIN_HEADER, "").partition("; possible now")[0]
     return Observation(shown=shown, rules=tuple(RULE_ID.findall(explained)), answer=answer)
 
@@ -402,6 +403,15 @@ def _created(answer: ServiceAnswer) -> datetime | None:
     except (TypeError, ValueError):
         return None
     return created if created.tzinfo is not None else created.replace(tzinfo=UTC)
+
+
+def _shape_of_error(answer: ServiceAnswer) -> str:
+    """Describe the form of a refusal."""
+    error, value = answer.at("error"), answer.at("error.value")
+    if not isinstance(error, dict):
+        return media_type_of(answer.headers.get("Content-Type", "")) if answer.content else "no body"
+    status = "its status" if error.get("status") == answer.status else f"the status {error.get('status')!r}"
+    return f"an error report with {status} and {'a text' if isinstance(value, str) else 'no text'}"
 
 
 def _violations(answer: ServiceAnswer) -> list[Any]:

@@ -69,6 +69,7 @@ ALSO_SHOWN: Final = {  # rules that say the same in another section, by the rule
 RULES_BY_OTHER_RECORD: Final = {  # by the rule of the call
     "END-17": {"id": "ISS-01", "list_type": "ISS-02", "name": "ISS-02"},
     "END-18": {**QR.all_rules(), "amount": "QR-01"},
+    "SET-54": {},
 }
 TRANSACTION_CALLS: Final = ("END-11", "END-13", "END-14", "END-15", "END-16")  # these answer the transaction
 SPELLING_RULE: Final = "SET-19"  # of times

@@ -62,7 +62,7 @@ class ApiCall(ConversationStep):
         body = self.content.decode("latin-1") if self.content is not None else json.dumps(self.body)
         sent = [f"{name}: {value}" for name, value in self.headers.items()]
         sent += [] if self.content is None and self.body is None else [body]
-        return " ".join([request, *(f"{each:.{BODY_LENGTH_MAX}}" for each in sent)])
+        return " ".join([request, *(f"{each:.{BODY_LENGTH_MAX}}" for each in sent if each)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,15 +23,7 @@ from payment_sandbox.web.answers.order_tables import OrderForm, OrderLineForm
 from payment_sandbox.web.answers.qr_tables import QrForm
 from payment_sandbox.web.answers.transaction_tables import DetailsForm, TransactionForm
 from payment_sandbox_verify.answer import PATH_SEGMENT
-from payment_sandbox_verify.samples import (
-    CARD,
-    CODE,
-    CUSTOMER,
-    LINES,
-    WALLET_WEB,
-    sale,
-    transaction_with,
-)
+from payment_sandbox_verify.samples import CARD, CODE, CUSTOMER, LINES, WALLET_WEB, sale, transaction_with
 from payment_sandbox_verify.steps import CODES_PATH, ORDERS_PATH
 
 Body = Mapping[str, Any]

@@ -38,7 +38,6 @@ from pytest_payment_sandbox.rehearsal.judging import (
     REVIEW_PREFIX,
     RunVerdict,
     Trial,
-    Verdicts,
     error_problem,
     find_unrelated_mistakes,
     hang_problem,
@@ -133,11 +132,9 @@ class ItemRun:
         is_threaded: bool = False,
         is_thread_safe: bool = True,
         baseline: RunVerdict | None = None,
-        verdicts: Verdicts | None = None,
     ) -> None:
         self.variation = variation
         self._baseline = baseline
-        self._verdicts: Verdicts = {} if verdicts is None else verdicts
         self._item = item
         self.verdict: RunVerdict | None = None
         self.timeline = ""
@@ -236,10 +233,8 @@ class ItemRun:
             self.variation,
             reason,
             self._baseline,
-            self._verdicts,
             partial(self._read_view, project, run, twice=self._baseline is None),
             self._snapshots,
-            partial(self._read_view, project, run, twice=False) if project.application is not None else None,
         )
         verdict = judge(trial, partial(self._advance, project), self._get_fixture(BOOKS_FIXTURE))
         verdict.problems.extend(unrelated)
@@ -450,7 +445,6 @@ class ItemPlayer:
         self._item = item
         self._reports: list[pytest.TestReport] = []
         self._baseline_seconds = 0.0
-        self._verdicts: Verdicts = {}
         self.baseline = Run(NO_VERDICT)
         self.budget = Budget(0)
         self.is_selected = False  # whether the user has named the variation
@@ -459,7 +453,7 @@ class ItemPlayer:
     def run_unchanged(self) -> list[pytest.TestReport]:
         """Run the unchanged test; the watchdog covers only the judging, which has no other time limit."""
         started_seconds = monotonic_seconds()
-        run = ItemRun(self._item, verdicts=self._verdicts)
+        run = ItemRun(self._item)
         run.watch = lambda: self._watch(run, Budget(RUN_SECONDS_MAX))
         self._reports = _run_once(self._item, run)
         self.baseline = run.result
@@ -475,7 +469,6 @@ class ItemPlayer:
             variation,
             is_thread_safe=not is_early or self.is_thread_safe,
             baseline=self.baseline.verdict if variation else None,
-            verdicts={} if is_replay else self._verdicts,
         )
         texts: list[str] = []
         with ExitStack() as stack:

@@ -162,7 +162,7 @@ def test_a_handler_in_node_that_never_answers_is_named(handler: str, tmp_path: P
     edit = (file, call, f"await sandbox.deliverTo({handler});")
     result = run_edited("node", tmp_path, (edit,), ' --test-name-pattern="a paid order"')
     assert re.search(
-        r"webhook .*, attempt 1: no answer within 5 seconds, from the webhook handler at http://127.0.0.1[:\d]*/webhook",
+        r"webhook .*, attempt 1: no answer within 5 seconds from http://127.0.0.1[:\d]*/webhook",
         result.stdout,
     ), result.stdout
     assert "could not be read" not in result.stdout

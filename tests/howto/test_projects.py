@@ -1,6 +1,7 @@
 """The project of each framework's page passes in a fresh environment with the wheels."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, str], tuple[str, ...], tuple[str, .
     # the project, replaced versions of its requirements, the command of its tests, and options of a second run
     "Django 5.2": ("django", {}, PYTEST, IN_PARALLEL),
     "Django 4.2": ("django", {"Django": "4.2.30"}, PYTEST, ()),
-    "FastAPI": ("fastapi", {}, PYTEST, IN_PARALLEL),
+    "FastAPI": ("fastapi", {}, PYTEST, ()),
     "Flask 2.3 with SQLAlchemy": ("flask", {}, PYTEST, ()),
     "unittest": ("unittest", {}, ("python", "-W", "error", "-m", "unittest"), ()),
     "asyncio": ("asyncio", {}, PYTEST, IN_PARALLEL),
@@ -131,3 +132,18 @@ def test_a_page_shows_its_project(project: str) -> None:
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if "__pycache__" not in path.parts}
     unshown = {name for name in files - set(shown) if (folder / name).read_text().strip()}
     assert unshown <= {"requirements.txt"}
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("project", ["django"])
+def test_a_rehearsal_finds_what_a_callback_of_django_loses(project: str, ours: Path, tmp_path: Path) -> None:
+    """A failure after the commit is found at its line in the shop without a job; the one with a job is right."""
+    for folder in (project, f"{project}-rehearsed"):
+        shutil.copytree(PROJECTS / folder, tmp_path, dirs_exist_ok=True)
+    command = [*PYTEST, "--payment-rehearse", "--payment-rehearse-budget=8s", "test_packing.py"]
+    path = f"{environment_of(project, {})}:/usr/bin:/bin"
+    result = run_command(command, tmp_path, PATH=path, PYTHONPATH=str(ours))
+    (row,) = [line for line in result.stdout.splitlines() if line.startswith("  the page")]
+    assert "1 failed, 1 passed" in result.stdout, result.stdout[-4000:]
+    assert "shows '# is paid' instead of '# is packed'" in row
+    assert " | at shop/packing.py:27 | " in row

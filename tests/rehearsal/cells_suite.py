@@ -424,7 +424,7 @@ CASES = (
         READS_ONCE,
         "wallet after a look",
         "webhook:2:lost+read:2:unavailable",
-        "the shop does not mark it as paid",
+        "the shop cancelled the purchase, but kept €20.00",
     ),
     Case(REFUNDS_EACH_CLICK, "partial refund", "press:2:twice", "€10.00 was refunded instead of €5.00"),
     Case(
@@ -472,7 +472,7 @@ CASES = (
     ),
     Case("stores the key", "wallet", "unchanged", "the shop's stored data contains a key"),
     Case("writes the key to its log", "wallet", "unchanged", "the shop's log or output contains a key"),
-    Case(STALE_RESPONSE, "wallet with a return", "read:1:overtaken", "does not mark it as paid"),
+    Case(STALE_RESPONSE, "wallet with a return", "read:1:overtaken", "cancelled the purchase, but kept"),
     Case("trusts the return to the cancel page", "cancelled", "action:1:pays-instead"),
     Case("forgets the previous attempt", "two attempts", "action:1:pays-earlier"),
     Case("keeps a double payment", "two attempts", "action:1:earlier-first"),

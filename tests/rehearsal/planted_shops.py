@@ -10,6 +10,12 @@ from typing import Any
 
 from flask import Flask, request
 from requests import HTTPError, RequestException
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from payment_sandbox import BookEntry, PaymentSandbox
 
@@ -38,14 +44,20 @@ class Shop:
     def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
         self.sandbox, self.mistake = sandbox, mistake
         self.sales: list[Sale] = []
+        self.log: list[str] = []
+        self.app: Any = self.create_app()
+        sandbox.deliver_to(self.app)
+        if not mistake:
+            sandbox.every("PT1H", self.look)
+
+    def create_app(self) -> Any:
+        """Create the application."""
         app = Flask("shop")
         app.add_url_rule("/buy", "buy", lambda: str(self.buy().number), methods=["POST"])
         app.add_url_rule("/sales/<int:number>", "show", self.show)
+        app.add_url_rule("/log", "log", lambda: "".join(f"<li>webhook for {each}</li>" for each in self.log))
         app.add_url_rule("/webhook", "webhook", self.receive, methods=["POST"])
-        self.app: Any = app
-        sandbox.deliver_to(app)
-        if not mistake:
-            sandbox.every("PT1H", self.look)
+        return app
 
     def look(self) -> None:
         """Read the orders that are still open."""
@@ -109,6 +121,37 @@ class Shop:
     def test(self) -> None:
         """Buy and pay."""
         self.app.test_client().post("/buy")
+        self.sandbox.act(self.sales[0].orders[-1])
+
+
+class BackgroundShop(Shop):
+    """An asynchronous shop; in the wrong one, a task after the response does the work of the webhook."""
+
+    def create_app(self) -> Any:
+        return Starlette(
+            routes=[
+                Route("/buy", self.buy_on_a_thread, methods=["POST"]),
+                Route("/webhook", self.receive_on_a_thread, methods=["POST"]),
+            ]
+        )
+
+    async def buy_on_a_thread(self, call: Request) -> Response:
+        """Check out."""
+        return Response(str((await run_in_threadpool(self.buy)).number))
+
+    async def receive_on_a_thread(self, call: Request) -> Response:
+        """Receive a webhook."""
+        order_id = (await call.json())["order_id"]
+        if self.mistake:
+            return Response(status_code=202, background=BackgroundTask(self.learn, order_id))
+        try:
+            await run_in_threadpool(self.learn, order_id)
+        except RequestException:
+            return Response(status_code=503)
+        return Response(status_code=204)
+
+    def test(self) -> None:
+        self.buy()
         self.sandbox.act(self.sales[0].orders[-1])
 
 
@@ -272,12 +315,14 @@ class PlainShop(Shop):
     has_books = False
 
     def receive(self) -> tuple[str, int]:
+        self.log.append(request.get_json()["order_id"])
         status = super().receive()[1]
         return "", 204 if self.mistake else status
 
     def test(self) -> None:
         super().test()
         self.app.test_client().get("/sales/1")
+        self.app.test_client().get("/log")
 
 
 class DetailsShop(Shop):

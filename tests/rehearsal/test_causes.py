@@ -1,6 +1,7 @@
 """The cause of a finding is a sign that all its variations share."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,9 @@ from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, find_c
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variation
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
+from pytest_payment_sandbox.rehearsal.places import SourceLine
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
-from pytest_payment_sandbox.rehearsal.report import lines_of, report_of
+from pytest_payment_sandbox.rehearsal.report import lines_of, report_of, rows_of
 from tests.support.in_process import place, project_of
 
 EARLY = "the shop marks a purchase as paid when it reads 'processing'"
@@ -100,6 +102,65 @@ def test_signs_name_the_status_read_before_an_entry(payment_sandbox: PaymentSand
         "the last status that the shop read is 'new'"
     }
     assert observe_signs([], project) == frozenset()
+
+
+LINE = ("shop.py", "12")
+ONE_MORE = "also in 1 other finding"
+
+
+def finding_of(change: str, line: SourceLine | None = None, **more: Any) -> RehearsalFinding:
+    """Return a finding about a missed payment."""
+    problem = BookProblem(more.pop("kind", "payment-missed"), "it is not marked as paid")
+    return RehearsalFinding(problem, parse_variation(change), change, line=line, **more)
+
+
+@pytest.mark.parametrize(
+    ("findings", "rows"),
+    [
+        pytest.param([("webhook:1:lost", LINE), ("read:1:unavailable", LINE)], [ONE_MORE], id="one line"),
+        pytest.param([("webhook:1:lost", None), ("webhook:1:lost", None)], [ONE_MORE], id="one change"),
+        pytest.param(
+            [("webhook:1:lost", LINE), ("webhook:1:lost", ("shop.py", "9"))], ["", ""], id="two lines"
+        ),
+        pytest.param([("webhook:1:lost", None), ("read:1:unavailable", None)], ["", ""], id="two changes"),
+    ],
+)
+def test_one_mistake_in_several_tests_is_one_row(
+    findings: list[tuple[str, SourceLine | None]], rows: list[str]
+) -> None:
+    """The summary has one row for a mistake, which counts the findings of other tests that show it."""
+    tests = [
+        report_of(f"test_{number}", RehearsalOutcome([finding_of(*each)], 3), lambda each: "")
+        for number, each in enumerate(findings)
+    ]
+    shown = rows_of(tests)
+    assert [ONE_MORE if ONE_MORE in each else "" for each in shown] == rows
+
+
+READ, LOST, ONCE, NOTICE = (
+    "read-the-order",
+    "after-a-lost-response",
+    "do-everything-once",
+    "learn-of-every-payment",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "section"),
+    [
+        ("action:1:never", {"kind": "shipped-unpaid"}, READ),
+        ("webhook:1:twice", {"kind": "shipped-twice"}, ONCE),
+        ("create:1:answer-lost", {"kind": "paid-twice"}, LOST),
+        ("webhook:1:twice", {"kind": "payment-missed"}, ONCE),
+        ("webhook:1:lost", {"kind": "payment-missed"}, NOTICE),
+        ("webhook:1:twice", {"kind": "payment-missed", "cause": EARLY}, READ),
+        ("webhook:1:twice", {"kind": "payment-missed", "cause": LATER}, NOTICE),
+    ],
+)
+def test_advice_follows_the_cause(change: str, more: dict[str, Any], section: str) -> None:
+    """The section is about the mistake that the change reveals, or about a cause that is a mistake."""
+    report = report_of("test_a_sale", RehearsalOutcome([finding_of(change, **more)], 3), lambda each: "")
+    assert report["findings"][0]["section"].endswith(f"#{section}")
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_the_right_shop_survives_a_search(tmp_path: Path) -> None:
 
 @pytest.mark.prove
 def test_a_search_changes_a_job_after_the_test(tmp_path: Path) -> None:
-    """A variation of a later job is continued, although the run is a duplicate until then."""
+    """A search finds the change of a job that runs after the test."""
     copy_cells(tmp_path)
     options = ("--payment-rehearse", "--payment-rehearse-budget=60s", "-k", READS_ONCE.replace(" ", " and "))
     result = run_suite(tmp_path, *options, SEARCH="1")

@@ -1,4 +1,4 @@
-"""Verdicts on runs; a run in a known state is not continued."""
+"""Verdicts on runs."""
 
 import sqlite3
 from datetime import datetime
@@ -12,7 +12,6 @@ from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import (
     RunVerdict,
     Trial,
-    Verdicts,
     in_order,
     judge,
     rename_numbers,
@@ -30,22 +29,14 @@ class Judging:
         self.project = project_of(payment_sandbox)
         self.order_id = place(payment_sandbox)
         self.entries: list[BookEntry] = []
-        self.advanced: list[datetime] = []
-        self.verdicts: Verdicts = {}
 
     def verdict(self, *changes: str) -> RunVerdict:
-        """Judge a run with these changes; no time passes, so that all runs start alike."""
-        self.advanced.clear()
+        """Judge a run with these changes; no time passes."""
         changed = [parse_changed_step(each) for each in changes]
         run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, changed, None, None, self.verdicts, lambda: EMPTY_VIEW)
-        return judge(trial, self.advanced.append, lambda: self.entries)
-
-    def keys(self) -> list[str]:
-        """Return the keys of the states of a run at its end, and a day later."""
-        self.verdict()
-        return [*self.verdicts]
+        trial = Trial(run, changed, None, None, lambda: EMPTY_VIEW)
+        return judge(trial, lambda end: None, lambda: self.entries)
 
     def set_books(self, **fields: Any) -> None:
         """Set the shop's entry for the order."""
@@ -58,31 +49,20 @@ def judging(payment_sandbox: PaymentSandbox) -> Judging:
     return Judging(payment_sandbox)
 
 
-def test_a_run_in_a_known_state_is_not_continued(judging: Judging) -> None:
-    """A run in a known state has the problems of the earlier run, and no time passes."""
-    judging.set_books(shipped=1295)
-    first = judging.verdict()
-    assert [problem.kind for problem in first.problems] == ["shipped-unpaid"]
-    assert (first.is_duplicate, len(judging.advanced)) == (False, 2)
-    second = judging.verdict()
-    assert (second.is_duplicate, judging.advanced) == (True, [])
-    assert [problem.kind for problem in second.problems] == ["shipped-unpaid"]
-    assert second[1:3] == first[1:3]
-
-
-@pytest.mark.parametrize(
-    ("change", "days"),
-    [
-        ("read:1:unavailable", 1),  # a job may still read
-        ("webhook:1:lost", 0),  # after the end of the test, it cannot happen
-    ],
-)
-def test_a_run_with_a_pending_change_is_continued(judging: Judging, change: str, days: int) -> None:
-    """A run in a known state is continued while its change is pending."""
-    judging.set_books()
-    judging.verdict()
-    assert judging.verdict(change).is_duplicate
-    assert len(judging.advanced) == days
+@pytest.mark.parametrize("is_paid", [False, True])
+def test_a_webhook_for_the_end_of_an_unpaid_order_needs_no_read(
+    payment_sandbox: PaymentSandbox, is_paid: bool
+) -> None:
+    """A shop that has given up an order may ignore its expiry, even days later, but no payment."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: None))
+    judging = Judging(payment_sandbox)
+    if is_paid:
+        payment_sandbox.act(judging.order_id)
+    payment_sandbox.clock.advance("P2D")
+    assert "HOOK-08" in {finding.rule for finding in payment_sandbox.review()}
+    judging.set_books(paid=1295 if is_paid else 0)
+    kinds = {problem.kind for problem in judging.verdict("action:1:walks-away").problems}
+    assert ("review HOOK-08" in kinds) is is_paid
 
 
 @pytest.mark.parametrize(
@@ -112,21 +92,6 @@ def test_a_locked_sqlite_database_is_busy(
     assert [problem.kind for problem in judging.verdict("webhook:1:together").problems] == kinds
 
 
-@pytest.mark.parametrize(("status", "kinds"), [(503, []), (500, ["review HOOK-09"])])
-def test_a_run_that_is_not_continued_may_await_a_retry(
-    payment_sandbox: PaymentSandbox, status: int, kinds: list[str]
-) -> None:
-    """A 503 requests a retry, which the earlier run has received; another error is a problem."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: ("", status)))
-    judging = Judging(payment_sandbox)
-    payment_sandbox.act(judging.order_id)
-    judging.set_books(paid=1295)
-    judging.verdict()
-    second = judging.verdict("webhook:1:twice")
-    assert (second.is_duplicate, judging.advanced) == (True, [])
-    assert [problem.kind for problem in second.problems] == kinds
-
-
 @pytest.mark.parametrize(("failure", "is_problem"), [(None, True), ("AssertionError: no goods", False)])
 def test_a_failed_test_may_have_closed_the_shop(
     payment_sandbox: PaymentSandbox, failure: str | None, is_problem: bool
@@ -136,7 +101,7 @@ def test_a_failed_test_may_have_closed_the_shop(
     judging = Judging(payment_sandbox)
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], failure, None, {}, lambda: EMPTY_VIEW)
+    trial = Trial(run, [], failure, None, lambda: EMPTY_VIEW)
     verdict = judge(trial, lambda end: payment_sandbox.act(place(payment_sandbox)), None)
     assert ("review HOOK-09" in {problem.kind for problem in verdict.problems}) is is_problem
 
@@ -160,19 +125,11 @@ def test_a_shop_that_has_ended_is_judged_by_its_books_at_the_end(
 
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], None, None, {}, lambda: EMPTY_VIEW)
+    trial = Trial(run, [], None, None, lambda: EMPTY_VIEW)
     entries = [*judging.entries, BookEntry("S-2", [settled], paid=1295)]
     verdict = judge(trial, pay_late, lambda: entries)
     assert run.has_shop_ended
     assert {each.kind for each in verdict.problems if not each.kind.startswith("review")} == kinds
-
-
-def test_other_books_are_another_state(judging: Judging) -> None:
-    """A run with different books is no duplicate, although the service's state is equal."""
-    judging.set_books()
-    judging.verdict()
-    judging.set_books(cancelled=True)
-    assert not judging.verdict().is_duplicate
 
 
 @pytest.mark.parametrize(
@@ -190,27 +147,6 @@ def test_numbers_of_purchases_are_renamed_by_their_first_appearance(
     usual = [BookEntry("S-1", ["a"], 9), BookEntry("S-2", ["b"], 5)]
     states = [rename_numbers(in_order(each, ["a", "b"])) for each in (usual, entries)]
     assert (states[0] == states[1]) is is_same
-
-
-def test_a_run_with_another_problem_than_its_twin_is_continued(judging: Judging) -> None:
-    """A run is continued if the rest of it may heal a problem that its twin has not."""
-    judging.set_books()
-    judging.verdict()
-    judging.set_books(paid=1295)
-    judging.verdicts.update(dict.fromkeys(judging.keys(), RunVerdict([], (), ())))
-    verdict = judging.verdict()
-    assert not verdict.is_duplicate
-    assert [problem.kind for problem in verdict.problems] == ["paid-for-nothing"]
-
-
-def test_another_payment_or_time_is_another_state(judging: Judging, payment_sandbox: PaymentSandbox) -> None:
-    """A run at another time or with another payment is no duplicate."""
-    judging.set_books()
-    judging.verdict()
-    payment_sandbox.clock.advance("PT1S")
-    assert not judging.verdict().is_duplicate
-    payment_sandbox.act(judging.order_id)
-    assert not judging.verdict().is_duplicate
 
 
 @pytest.mark.payment_settings(mode="live")

@@ -28,6 +28,7 @@ MISSED = "does not mark it as paid"
 READS_FAIL = "read:1:unavailable+read:2:unavailable"
 PLANTED = (
     Planted("QueueShop", "webhook:2:lost+read:1:unavailable", "payment-missed", MISSED, LEARNS),
+    Planted("BackgroundShop", READS_FAIL, "payment-missed", MISSED, LEARNS),
     Planted("OutboxShop", "create:1:answer-lost", "review CTL-23", "created the order again", CREATES),
     Planted("LambdaShop", "read:1:overtaken", "payment-missed", MISSED, LEARNS),
     Planted("SubscriptionShop", "attempt:2:charge-later", "charged-again", "instead of 2", CHARGES),
@@ -36,7 +37,13 @@ PLANTED = (
     Planted("PlainShop", READS_FAIL, "shown-differently", "We wait for your payment.", LEARNS),
     Planted("SqlShop", "action:1:opens-page", "paid-for-nothing", "when it reads 'processing'", LEARNS),
 )
-RIGHT = ("DetailsShop read:1:overtaken", "SqlShop webhook:1:twice", "DepositShop action:1:walks-away")
+RIGHT = (
+    "PlainShop webhook:1:twice",
+    "PlainShop webhook:2:lost",
+    "DetailsShop read:1:overtaken",
+    "SqlShop webhook:1:twice",
+    "DepositShop action:1:walks-away",
+)
 
 
 def rehearse(folder: Path, cases: list[str], *options: str) -> RehearsalResult:
@@ -80,7 +87,7 @@ def test_a_planted_mistake_is_found_with_its_cause(
 
 def test_right_shops_survive_a_search(tmp_path: Path) -> None:
     """Shops that read open orders in a job have no finding, and their handlers may run concurrently."""
-    cases = [f"{shop} - right" for shop in ("LambdaShop", "DetailsShop", "PlainShop", "SqlShop")]
+    cases = [f"{shop} - right" for shop in ("BackgroundShop", "DetailsShop", "PlainShop", "SqlShop")]
     result = rehearse(tmp_path, cases, "--payment-rehearse", "--payment-rehearse-budget=4s")
     assert (result.code, result.findings) == (0, []), result.text[-3000:]
     assert "were skipped" not in result.text

@@ -350,7 +350,7 @@ DEVIATIONS: dict[str, Deviation] = {
         "SET-03",
         "calls on an unknown order",
         after=_return_page,
-        words="answered text/html, expected an error report",
+        words="answered text/html, expected an error report with its status and a text",
     ),
     "ETags are weak": Deviation("SET-32", after=_weaken_etags, words="the etag is <weak ETag of step 1>"),
     "keys are in reverse order": Deviation(
@@ -414,6 +414,28 @@ DEVIATIONS: dict[str, Deviation] = {
         before=lambda x: x.options["headers"].pop("Idempotency-Key", None),
         words="id is <id of step 3",
     ),
+    "lines are in reverse order": Deviation(
+        "ORD-16",
+        "a whole order",
+        after=in_orders(lambda order: order["order_lines"].reverse()),
+        words="order_lines is ['post Postage', 'socks Socks'], expected ['socks Socks', 'post Postage']",
+    ),
+    "errors have no text": Deviation(
+        "SET-03", "several problems", after=lambda x: x.error and x.error.pop("value"), words="and no text"
+    ),
+    "errors have a text as their status": Deviation(
+        "SET-03",
+        "several problems",
+        after=lambda x: x.error and x.error.update(status=str(x.error["status"])),
+        words="answered an error report with the status '400'",
+    ),
+    "captures answer an empty object": Deviation(
+        "END-11",
+        "captured with an empty body",
+        after=lambda x: "/captures/" in x.path and not x.error and x.data.clear(),
+        words="captures/: answered [], expected ['",
+    ),
+    "currencies are in lower case": Deviation("SET-54", "lists", after=change_text('"EUR"', '"eur"')),
     "unknown orders are found first": Deviation(
         "SET-08", after=_find_no_order_first, words="answered 404 NotFound, expected 400 ValidationError"
     ),

@@ -32,11 +32,7 @@ from payment_sandbox_verify.verifying import (
 )
 from tests.verification.differing import DEVIATIONS, Deviation
 from tests.verification.exchanges import AlteringSession, Exchange
-from tests.verification.scenes import (
-    scenes_about,
-    scenes_called,
-    scenes_named,
-)
+from tests.verification.scenes import scenes_about, scenes_called, scenes_named
 
 AGREEING_MIN = 305
 

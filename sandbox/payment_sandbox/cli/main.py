@@ -146,10 +146,19 @@ commands.add_command(serve)
 commands.add_command(mcp)
 
 
-def _usage_example(error: click.ClickException) -> list[str]:
-    """Return a usage example if the error is a missing argument."""
-    context = error.ctx if isinstance(error, click.MissingParameter) else None
-    return [context.command.epilog] if context is not None and context.command.epilog else []
+def _with_example(error: click.ClickException) -> str:
+    """Return the message on one line, with the command's example unless an option is wrong."""
+    message = " ".join(error.format_message().split())
+    match error:
+        case click.MissingParameter(ctx=click.Context() as context):
+            example = context.command.epilog
+        case click.NoSuchOption() | click.BadParameter(param=click.Option()):
+            example = None
+        case click.UsageError(ctx=click.Context() as context):
+            example = context.command.epilog
+        case _:
+            example = None
+    return f"{message.rstrip('.')}. {example}" if example else message
 
 
 def main() -> NoReturn:
@@ -164,7 +173,7 @@ def _run_command() -> NoReturn:
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:
-        fail(" ".join([*error.format_message().split(), *_usage_example(error)]))
+        fail(_with_example(error))
     except OSError as error:
         fail(f"cannot write: {error.strerror}")
     except ModuleNotFoundError as error:

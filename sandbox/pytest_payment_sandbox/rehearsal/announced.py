@@ -1,12 +1,10 @@
 """Judges tests announced by the helpers in a suite in another language."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
-from itertools import islice
 from typing import Final
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -18,19 +16,17 @@ from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variation import ShopCall
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps
-from pytest_payment_sandbox.rehearsal.helpers import AnnouncedCall, Conversation, EndOfTest
+from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest
 from pytest_payment_sandbox.rehearsal.judging import (
     RunVerdict,
     Trial,
-    Verdicts,
     error_problem,
     judge,
     judge_unfinished,
 )
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line
+from pytest_payment_sandbox.rehearsal.places import SourceLine
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -44,35 +40,33 @@ ONE_HOUR: Final = timedelta(hours=1)
 SERVER_ERROR: Final = 500
 
 
-@dataclass
-class TestMemory:
-    """State shared by the runs of a test: the verdicts on the unchanged test, and on earlier runs."""
-
-    __test__ = False
-
-    baseline: RunVerdict | None = None
-    verdicts: Verdicts = field(default_factory=dict)
-
-
 class AnnouncedTest:
     """A run of a test that a helper announced."""
 
     def __init__(
-        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, budget: Budget
+        self,
+        name: str,
+        project: Project,
+        variation: ChangedSteps,
+        baseline: RunVerdict | None,
+        budget: Budget,
     ) -> None:
-        """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
+        """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour.
+
+        ``baseline`` is the verdict on the unchanged test, if that has run.
+        """
         self.name = name
         self.project = project
-        self.variation = variation
-        self.memory = memory
+        self._variation = variation
+        self._baseline = baseline
         self.error = ""  # the reason why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
         self._budget = budget
         self._verdict: RunVerdict | None = None
         self._timeline = ""
         self._line: SourceLine | None = None
-        if memory.baseline is not None:
-            self.run.follow(memory.baseline.most_calls, memory.baseline.busy)
+        if baseline is not None:
+            self.run.follow(baseline.most_calls, baseline.busy)
         project.epoch.ids = Ids(crc32(name.encode()))
         if not project.epoch.state.clock.running:
             change_clock(project, now=_next_hour(project.now()))
@@ -92,14 +86,9 @@ class AnnouncedTest:
     def judge(self, ending: EndOfTest, conversation: Conversation) -> None:
         """Judge the test right after its end, while its shop still handles webhooks."""
         project, run = self.project, self.run
-        trial = Trial(
-            run,
-            self.variation,
-            ending.failure,
-            self.memory.baseline,
-            self.memory.verdicts,
-            lambda: self._read_view(ending, conversation),
-        )
+        run.locate_calls(ending.calls)
+        read_view = partial(self._read_view, ending, conversation)
+        trial = Trial(run, self._variation, ending.failure, self._baseline, read_view)
         try:
             project.settle(SETTLE_SECONDS)
             for name, period in ending.jobs:
@@ -108,20 +97,18 @@ class AnnouncedTest:
             books = conversation.books if ending.has_books else None
             verdict = judge(trial, partial(advance_to, project, self._budget), books)
         except Exception as error:
-            if not self.variation:
+            if not self._variation:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
             verdict = judge_unfinished(run, error_problem(error))
         if verdict.problems:
-            baseline_calls = self.memory.baseline.calls if self.memory.baseline is not None else ()
-            self._line = _changed_line(run, ending.calls, baseline_calls)
+            self._line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
             notes = [*ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = describe_timeline([run], notes)
-        self._verdict = verdict._replace(calls=[each.located for each in ending.calls])
+        self._verdict = verdict
 
     def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
-        twice = self.memory.baseline is None
-        pages = read_pages(self.run, get, (), twice=twice)
+        pages = read_pages(self.run, get, (), twice=self._baseline is None)
         return CustomerView(pages, Emails((), 0))
 
 
@@ -152,28 +139,6 @@ def unfinished_run(test: AnnouncedTest | None, variation: ChangedSteps, failure:
     steps = test.run.steps if test is not None else []
     applied = test.run.applied if test is not None else []
     return Run(RunVerdict([problem], (), ()), steps, applied or variation, reason)
-
-
-def _changed_line(
-    run: RehearsedRun, calls: Sequence[AnnouncedCall], baseline_calls: Sequence[LocatedCall]
-) -> SourceLine | None:
-    """Return the location of the changed call in the shop, if the helper reported it."""
-    changed = _find_changed_call(run, calls)
-    if changed is None:
-        return None
-    return deciding_line(changed.located, [*(each.located for each in calls), *baseline_calls])
-
-
-def _find_changed_call(run: RehearsedRun, calls: Sequence[AnnouncedCall]) -> AnnouncedCall | None:
-    made = [(step.name, step.about) for step in run.steps if isinstance(step.about, ShopCall)]
-    changed = {each.step for each in run.applied}
-    earlier: list[ShopCall] = []
-    for name, about in made:
-        if name in changed:
-            same_calls = (each for each in calls if (each.method, each.path) == about)
-            return next(islice(same_calls, earlier.count(about), None), None)
-        earlier.append(about)
-    return None
 
 
 def _error_lines(project: Project) -> list[str]:

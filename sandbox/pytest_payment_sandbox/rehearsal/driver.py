@@ -22,7 +22,7 @@ class VariationPlayer(Protocol):
     def play(self, batch: Batch, *, is_replay: bool) -> Mapping[str, Run]:
         """Run each test once with its variation; omit runs that were cut off at the end of the budget.
 
-        A replay is played as by its own command: alone, to the end, and without knowledge of earlier runs.
+        A replay is played as by its own command: alone and to the end.
         """
         ...
 
@@ -36,7 +36,6 @@ class RehearsalOutcome(NamedTuple):
     notes: Sequence[str] = ()
     seen_once: Sequence[str] = ()  # problems that did not reproduce
     unplayed: Sequence[str] = ()  # reasons why some or all of the selected variations were not played
-    duplicates: int = 0  # tried variations that stopped early because they duplicated an earlier run
     repeated: int = 0  # tried variations with the same final state as another variation
 
 
@@ -103,7 +102,6 @@ class RehearsalDriver:
                 plan.notes,
                 self._findings[name].seen_once,
                 plan.unplayed,
-                sum(run.verdict.is_duplicate for run in plan.runs.values()),
                 plan.repeated,
             )
             for name, plan in self._plans.items()

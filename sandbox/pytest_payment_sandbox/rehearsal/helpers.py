@@ -6,17 +6,17 @@ question about the shop's books, pages or jobs; the helper sends answers until a
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-from payment_sandbox.judge.history import short_path
 from payment_sandbox.kernel.times import Period
+from payment_sandbox.scenarios.variation import ShopCall
 from payment_sandbox.serving.threads import start
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, shop_lines
+from pytest_payment_sandbox.rehearsal.places import SourceLine, shop_lines
 
 ANSWER_SECONDS_MAX: Final = 30.0  # time limit for a helper's answer to a question
 JUDGE_SECONDS_MAX: Final = 85.0  # time limit for the next question or the verdict; PHP waits for 90
@@ -32,19 +32,6 @@ class NoHelperAnswer(Exception):
     """A helper did not answer a question, or reported an error."""
 
 
-class AnnouncedCall(NamedTuple):
-    """A call by the shop, with its call stack as text."""
-
-    method: str
-    path: str
-    stack: str
-
-    @property
-    def located(self) -> LocatedCall:
-        """The call with the shop's lines."""
-        return LocatedCall(f"{self.method} {short_path(self.path)}", shop_lines(self.stack))
-
-
 class EndOfTest(NamedTuple):
     """The end of a test: its failure, if any, and the kinds of questions that the helper can answer."""
 
@@ -53,7 +40,7 @@ class EndOfTest(NamedTuple):
     has_books: bool
     has_pages: bool
     jobs: Sequence[tuple[str, Period]]  # the shop's jobs, which run after the end of the test
-    calls: Sequence[AnnouncedCall]
+    calls: Sequence[tuple[ShopCall, Sequence[SourceLine]]]  # the shop's calls, with its lines
 
     @classmethod
     def parse(cls, message: Message) -> "EndOfTest":
@@ -69,7 +56,10 @@ class EndOfTest(NamedTuple):
             bool(message.get("books")),
             bool(message.get("pages")),
             [(str(name), Period.parse(str(period))) for name, period in dict(jobs).items()],
-            [AnnouncedCall(*map(str, call)) for call in message.get("calls") or ()],
+            [
+                (ShopCall(str(method), str(path)), shop_lines(str(stack)))
+                for method, path, stack in message.get("calls") or ()
+            ],
         )
 
 
@@ -136,27 +126,21 @@ class Conversation:
             return {"ask": None}
 
 
-class SuiteTests(Protocol):
-    """The tests of one run of a suite."""
+BeginTest = Callable[[str, str], str]
+"""Registers the project of a test under a name; returns the unique name of the test in this run.
 
-    def begin_test(self, project_id: str, test: str) -> str:
-        """Register the project of a test; return the unique name of the test in this run.
-
-        Raises:
-            ValueError: the project does not exist.
-        """
-        ...
-
-    def end_test(self, project_id: str, ending: EndOfTest, conversation: Conversation) -> None:
-        """Judge a test that has ended."""
-        ...
+Raises:
+    ValueError: the project does not exist.
+"""
+EndTest = Callable[[str, EndOfTest, Conversation], None]
+"""Judges the ended test of a project."""
 
 
 class HelperEndpoint:
     """A local HTTP server for the helpers of one run."""
 
-    def __init__(self, tests: SuiteTests) -> None:
-        self._tests = tests
+    def __init__(self, begin_test: BeginTest, end_test: EndTest) -> None:
+        self._begin_test, self._end_test = begin_test, end_test
         self._lock = Lock()
         self._conversations: dict[str, Conversation] = {}
         endpoint = self
@@ -196,7 +180,7 @@ class HelperEndpoint:
     def _answer(self, message: Message) -> Message:
         project_id = str(message.get("project_id", ""))
         if "begins" in message:
-            return {"test": self._tests.begin_test(project_id, str(message["begins"]))}
+            return {"test": self._begin_test(project_id, str(message["begins"]))}
         if "ends" in message:
             return self._judge(project_id, message)
         with self._lock:
@@ -213,7 +197,7 @@ class HelperEndpoint:
 
         def judge() -> None:
             try:
-                self._tests.end_test(project_id, ending, conversation)
+                self._end_test(project_id, ending, conversation)
             finally:
                 conversation.end()
 

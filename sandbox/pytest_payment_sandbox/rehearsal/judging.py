@@ -65,8 +65,6 @@ NOTHING_EXCUSED: Final[Mapping[str, Set[str]]] = MappingProxyType({})
 BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
 REVIEW_PREFIX: Final = "review "
 """The prefix of the kinds of problems that come from the review."""
-KINDS_OF_HISTORY: Final = ("went-back", "captured-not-shipped")
-"""Kinds of problems that depend on the course of a run, so that no run shares them by its state."""
 LESS_SPECIFIC_KINDS: Final = ("invariant", "review", "shown", "mailed", "test")
 SAME_NUMBER_RULE: Final = "ORD-07"
 DUPLICATE_ORDER_RULES: Final = frozenset({SAME_NUMBER_RULE, "CTL-23"})
@@ -93,8 +91,6 @@ class RunVerdict(NamedTuple):
     trace: tuple[str, ...]
     state: State
     moved: Moved = NOTHING_MOVED
-    late_problems: tuple[BookProblem, ...] = ()  # problems that appeared only after the test
-    is_duplicate: bool = False  # the run stopped early, because an earlier run had been in the same state
     view: CustomerView = EMPTY_VIEW
     reads_pages_early: bool = False  # pages are read a day after the test, while authorizations are valid
     most_calls: int = 0  # the largest number of equal calls at one sandbox time
@@ -104,26 +100,20 @@ class RunVerdict(NamedTuple):
     calls: Sequence[LocatedCall] = ()  # the shop's calls, with their lines
 
 
-Verdicts = dict[str, RunVerdict]
-"""The verdicts on the runs of a test, by their state at the end of the test."""
-
-
 class Trial(NamedTuple):
     """A run to be judged.
 
     ``failure`` is the failure of the test, and ``baseline`` is the verdict on the unchanged test.
-    ``verdicts`` has the verdicts so far, and ``snapshots`` has the books before each action and webhook.
-    ``read_view`` reads the shop's pages and emails.
+    ``read_view`` reads the shop's pages and emails, and ``snapshots`` has the books before each action and
+    webhook.
     """
 
     run: RehearsedRun
     changes: Sequence[ChangedStep]
     failure: str | None
     baseline: RunVerdict | None
-    verdicts: Verdicts
     read_view: Callable[[], CustomerView]
     snapshots: Sequence[BooksSnapshot] = ()
-    peek_view: Callable[[], CustomerView] | None = None  # shows the state of a shop without books
 
     @property
     def project(self) -> Project:
@@ -150,10 +140,7 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
 
 
 def judge(trial: Trial, advance: Advance, books: Books | None) -> RunVerdict:
-    """Judge a run at the end of its test, and again once no events are due.
-
-    A run stops early if an earlier run was in the same state at the end of the test, or a day later.
-    """
+    """Judge a run at the end of its test, a day later, and once no events are due."""
     return _Judge(trial, advance, books).verdict()
 
 
@@ -166,7 +153,6 @@ class _Judge:
         self._advance = advance
         self._books = books
         self._books_history = [each.entries for each in trial.snapshots]
-        self._state_keys: list[str] = []
         self._view: CustomerView | None = None
         self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop
         self._has_readable_books = False  # whether the books were readable at the last attempt
@@ -175,7 +161,7 @@ class _Judge:
         self._lasting_problems: list[BookProblem] = []
 
     def verdict(self) -> RunVerdict:
-        """Judge the run, and store its states for later runs."""
+        """Judge the run."""
         trial, project = self._trial, self._project
         trial.run.end_test(has_failed=trial.failure is not None)
         problems = _test_failures("test", trial.failure, trial.changes) + _find_early_expiries(
@@ -186,25 +172,20 @@ class _Judge:
         signs = observe_signs([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += find_unpaid_purchases(entries, order_records(project))
         charges = count_recurring_charges(project)
-        has_shown_state = self._books is None and trial.peek_view is not None
-        twin = None if has_shown_state else self._find_twin(entries, problems)
-        twin = twin or self._find_twin_after_a_day(problems)
-        state, moved = (twin.state, twin.moved) if twin is not None else self._advance_to_end()
+        self._advance_by_a_day()
+        state, moved = self._advance_to_end()
         trace = _trace_steps(trial.run.steps)
         problems += [*self._early_review, *self._late_problems, *_find_review_problems(trial, trace)]
-        view = twin.view if twin is not None else self._view or trial.read_view()
+        view = self._view or trial.read_view()
         problems += _find_call_problems(project, trial.run)
         problems += self._view_problems(view, state)
         known = {problem.kind for problem in problems}  # the books name the purchase
         problems += [each for each in _extra_moves(trial, charges, moved) if each.kind not in known]
-        is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
-        verdict = RunVerdict(
+        return RunVerdict(
             _pick_one_per_kind(problems),
             trace,
             state,
             moved,
-            late_problems,
-            is_duplicate,
             view,
             self._view is not None,
             trial.run.calls.most_calls,
@@ -213,8 +194,6 @@ class _Judge:
             charges,
             trial.run.located_calls,
         )
-        trial.verdicts.update({key: verdict for key in self._state_keys})
-        return verdict
 
     def _view_problems(self, view: CustomerView, state: State) -> Iterator[BookProblem]:
         """Find problems in the pages and emails."""
@@ -231,48 +210,15 @@ class _Judge:
         self._books_history.append(entries)
         return entries
 
-    def _find_twin(
-        self, entries: list[BookEntry], problems: Sequence[BookProblem], shown: CustomerView | None = None
-    ) -> RunVerdict | None:
-        """Return the verdict on an earlier run in the same state, if any, and end this run.
-
-        A run with other kinds of problems than its twin is not ended: the rest of the run may heal them.
-        """
-        trial = self._trial
-        known = entries if self._books is not None else None
-        key = f"{len(self._state_keys)} {_state_key(trial.run, known, shown)}"
-        twin = trial.verdicts.get(key)
-        if twin is None:
-            self._state_keys.append(key)
-            return None
-        own = [
-            *problems,
-            *_find_review_problems(trial, _trace_steps(trial.run.steps)),
-            *_find_call_problems(self._project, trial.run),
-            *find_reversals(self._books_history, order_records(self._project)),
-        ]
-        if {each.kind for each in own} - {each.kind for each in twin.problems}:
-            return None
-        trial.run.stop_recording()
-        self._late_problems += [each for each in twin.late_problems if each.kind not in KINDS_OF_HISTORY]
-        self._late_problems += find_reversals(self._books_history, order_records(self._project))
-        return twin
-
-    def _find_twin_after_a_day(self, problems: Sequence[BookProblem]) -> RunVerdict | None:
-        """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
-        project = self._project
-        now = project.now()
+    def _advance_by_a_day(self) -> None:
+        """Advance the clock by a day, or until an authorization is about to expire, and end the steps."""
+        trial, now = self._trial, self._project.now()
         self._advance(max(now, min([now + ONE_DAY, *self._moments_before_expiry()])))
-        self._trial.run.stop_recording()
-        entries = self._read_entries()
-        self._check_authorizations(entries)
-        trial, view = self._trial, None
+        trial.run.stop_recording()
+        self._check_authorizations(self._read_entries())
         if self._reads_pages_early():
             self._early_review = _find_review_problems(trial, _trace_steps(trial.run.steps))
-            view = self._view = trial.read_view()
-        elif self._books is None and trial.peek_view is not None:
-            view = trial.peek_view()
-        return self._find_twin(entries, [*problems, *self._early_review, *self._late_problems], view)
+            self._view = trial.read_view()
 
     def _moments_before_expiry(self) -> list[datetime]:
         """Return the last second of each open authorization."""
@@ -328,27 +274,6 @@ def _extra_moves(trial: Trial, charges: RecurringCharges, moved: Moved) -> Itera
             yield from find_repeated_moves(moved, trial.baseline.moved)
 
 
-def _state_key(run: RehearsedRun, entries: list[BookEntry] | None, shown: CustomerView | None) -> str:
-    """Return the state that determines the rest of a run, including the changes that can still take effect.
-
-    ``shown`` is what customers see now. If there are no books, the state includes the webhook attempts.
-    """
-    epoch = run.project.epoch
-    deliveries = epoch.store.deliveries()
-    attempts = [(attempt.number, attempt.reply.status) for each in deliveries for attempt in each.attempts]
-    orders = list(epoch.store.orders_newest_first())
-    return rename_numbers(
-        epoch.now(),
-        run.pending,
-        sorted(map(label_without_job, run.steps)),
-        orders,
-        [(due.at, due.item.label) for due in epoch.timeline],
-        [(each.order_id, each.status, each.state, _next_number(each)) for each in deliveries],
-        attempts if entries is None else in_order(entries, [order.id for order in orders]),
-        shown,
-    )
-
-
 def rename_numbers(*parts: object) -> str:
     """Represent parts of a state; strings with numbers are renamed by their first appearance.
 
@@ -368,10 +293,6 @@ def in_order(entries: Iterable[BookEntry], order_ids: Sequence[str]) -> list[Boo
     places = {order_id: place for place, order_id in enumerate(order_ids)}
     named = [replace(each, purchase=str(each.purchase), orders=[*map(str, each.orders)]) for each in entries]
     return sorted(named, key=lambda each: [places.get(order_id, -1) for order_id in each.orders])
-
-
-def _next_number(delivery: Delivery) -> int | None:
-    return delivery.next_number if delivery.state is DeliveryState.PENDING else None
 
 
 def judge_unfinished(run: RehearsedRun, reason: BookProblem) -> RunVerdict:
@@ -545,10 +466,7 @@ def _find_deferred_attempts(run: RehearsedRun, changes: Sequence[ChangedStep]) -
 
 
 def _is_accepted(delivery: Delivery) -> bool:
-    """Whether an attempt succeeded, or the webhook is pending.
-
-    A run with a pending webhook has stopped early: an earlier run in the same state made the next attempt.
-    """
+    """Whether an attempt succeeded, or the webhook is pending because the time limit has ended the run."""
     return delivery.state is DeliveryState.PENDING or any(
         each.reply.status in ACCEPTED_STATUSES and not each.is_withheld for each in delivery.delivery_attempts
     )

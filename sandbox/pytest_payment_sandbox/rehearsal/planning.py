@@ -11,7 +11,6 @@ from payment_sandbox.scenarios.variation import (
     ACTION,
     CALLS,
     NO_TRAITS,
-    READ,
     WEBHOOK,
     OrderAction,
     Repeat,
@@ -110,7 +109,7 @@ class Plan:
     @property
     def repeated(self) -> int:
         """The number of variations with the same final state as another one."""
-        ends = [run.end for run in self.runs.values() if not run.verdict.is_duplicate]
+        ends = [run.end for run in self.runs.values()]
         return len(ends) + 1 - len({self.baseline.end, *ends})
 
     def _variations(self) -> Iterator[ChangedSteps]:
@@ -191,15 +190,9 @@ class Plan:
         return self._diversify(ordered)[:PAIRS_MAX]
 
     def _can_happen(self, changed: ChangedStep, other: ChangedStep) -> bool:
-        """Whether another change can happen after a change, which may have replaced the other one's step.
-
-        The run of a change that duplicated an earlier run has no steps after its test: only calls by jobs.
-        """
-        run = self.runs[(changed,)]
-        may_follow = run.verdict.is_duplicate and other.step.startswith(READ)
-        return may_follow or any(
-            step.name == other.step and other.change.applies_to(step) for step in run.steps
-        )
+        """Whether another change can happen after a change, which may have replaced the other one's step."""
+        steps = self.runs[(changed,)].steps
+        return any(step.name == other.step and other.change.applies_to(step) for step in steps)
 
     def _harmless_changes(self) -> Iterator[ChangedStep]:
         """Yield one change per final state, unless the change has findings other than the review's.
@@ -216,7 +209,7 @@ class Plan:
             ):
                 continue
             (changed,), end = variation, run.end
-            is_new = not run.verdict.is_duplicate and end not in ends
+            is_new = end not in ends
             if changed.change.traits & (Trait.SUSPECT | Trait.AT_ONCE) == Trait.SUSPECT:
                 is_new = end == unchanged or (changed.step, end) not in places
             if is_new:

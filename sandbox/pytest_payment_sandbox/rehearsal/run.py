@@ -196,7 +196,7 @@ class RehearsedRun(Rehearsal):
         self.project = project
         self.applied: list[ChangedStep] = []
         self.marks: list[tuple[datetime, str]] = []  # the real time and the description of each change
-        self._call_lines: dict[str, LocatedCall] = {}  # calls by a shop in this process, by step
+        self._call_lines: dict[str, LocatedCall] = {}  # the shop's calls, by step
         self.endless_waits: list[str] = []
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
@@ -224,14 +224,6 @@ class RehearsedRun(Rehearsal):
         return list(self._recorder.steps)
 
     @property
-    def pending(self) -> list[str]:
-        """The names of changes that can still take effect; after the test, only changes to reads."""
-        if not self._is_recording:
-            return []
-        changes = [each for each in self._changes.values() if each not in self.applied]
-        return [each.name for each in changes if not self._has_test_ended or each.step.startswith(READ)]
-
-    @property
     def scheduled_calls(self) -> set[str]:
         """The ids of calls made when one of the shop's jobs ran, or caught up after a jump of the clock."""
         entries = self.project.epoch.journal.entries()
@@ -239,13 +231,22 @@ class RehearsedRun(Rehearsal):
 
     @property
     def located_calls(self) -> list[LocatedCall]:
-        """The calls by a shop in this process."""
+        """The shop's calls."""
         return list(self._call_lines.values())
+
+    def locate_calls(self, calls: Iterable[tuple[ShopCall, Sequence[SourceLine]]]) -> None:
+        """Record the shop's lines of its calls in another process, which its helper has reported."""
+        lines: dict[ShopCall, list[Sequence[SourceLine]]] = defaultdict(list)
+        for call, own in calls:
+            lines[call].append(own)
+        for step in self.steps:
+            if isinstance(step.about, ShopCall) and lines[step.about]:
+                self._record_lines(step, lines[step.about].pop(0))
 
     def find_changed_line(self, baseline_calls: Iterable[LocatedCall]) -> SourceLine | None:
         """Return the line of the changed call, of the call of a changed attempt, or of the next call.
 
-        The line is the one that decided to make the call. It is known if the shop runs in this process.
+        The line is the one that decided to make the call, given the calls of the unchanged test, too.
         """
         changed, names = self.applied[-1].step if self.applied else "", [step.name for step in self.steps]
         place = names.index(changed) if changed in names else len(names)
@@ -580,7 +581,8 @@ class RehearsedRun(Rehearsal):
             return None
         self.has_steps = True
         step = self._recorder.record(kind, label, about)
-        self._record_lines(step)
+        if step.kind in CALLS:
+            self._record_lines(step, current_lines())
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.applies_to(step):
             return None
@@ -588,8 +590,8 @@ class RehearsedRun(Rehearsal):
         self.marks.append((wall_now(), changed.change.sentence.format(step=step.label)))
         return changed.change.effect
 
-    def _record_lines(self, step: Step) -> None:
+    def _record_lines(self, step: Step, lines: Sequence[SourceLine]) -> None:
         """Record the shop's lines that led to a call."""
-        if step.kind in CALLS and isinstance(step.about, ShopCall):
+        if isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"
-            self._call_lines[step.name] = LocatedCall(call, current_lines())
+            self._call_lines[step.name] = LocatedCall(call, lines)

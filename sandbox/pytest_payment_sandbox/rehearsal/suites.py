@@ -16,12 +16,12 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
-from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, TestMemory, unfinished_run
+from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, unfinished_run
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
 from pytest_payment_sandbox.rehearsal.driver import Batch
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest, HelperEndpoint
-from pytest_payment_sandbox.rehearsal.judging import judge_without_books
+from pytest_payment_sandbox.rehearsal.judging import RunVerdict, judge_without_books
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, leaks_in_output
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -42,12 +42,12 @@ class SuiteFailed(Exception):
 class _SuiteRun:
     """One run of the suite, in which every project is rehearsed."""
 
-    def __init__(self, variations: Batch, memories: Mapping[str, TestMemory], budget: Budget) -> None:
+    def __init__(self, variations: Batch, baselines: Mapping[str, RunVerdict], budget: Budget) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
         self.tests: dict[str, AnnouncedTest] = {}
         self._variations = variations
-        self._memories = memories
+        self._baselines = baselines
         self._budget = budget
         self._projects: dict[str, Project] = {}
         self._tests_by_project: dict[str, AnnouncedTest] = {}
@@ -80,7 +80,7 @@ class _SuiteRun:
             name,
             project,
             self._variations.get(name, ()),
-            self._memories.get(name) or TestMemory(),
+            self._baselines.get(name),
             self._budget,
         )
         self.tests[name] = self._tests_by_project[project_id] = announced
@@ -103,8 +103,8 @@ class _SuiteRun:
 
     def _run_without_tests(self, failure: str | None) -> Run:
         variation, steps = self._variations.get(UNNAMED_TEST, ()), self.recorder.steps
-        memory = self._memories.get(UNNAMED_TEST) or TestMemory()
-        verdict = judge_without_books(self.runs, steps, variation, failure, memory.baseline)
+        baseline = self._baselines.get(UNNAMED_TEST)
+        verdict = judge_without_books(self.runs, steps, variation, failure, baseline)
         applied = [change for run in self.runs for change in run.applied]
         if not verdict.problems:
             return Run(verdict, steps, applied)
@@ -134,7 +134,7 @@ class SuitePlayer:
         self._command = list(command)
         self._budget = budget
         self._write_line = write_line
-        self._memories: dict[str, TestMemory] = {}
+        self._baselines: dict[str, RunVerdict] = {}  # the verdicts on the unchanged tests
         self.suite_seconds = 0.0
 
     def run_unchanged(self) -> dict[str, Run]:
@@ -145,16 +145,12 @@ class SuitePlayer:
             OSError: the command cannot be run.
         """
         started_seconds = monotonic_seconds()
-        run, failure = self._run_suite({}, {}, None)
+        run, failure = self._run_suite({}, None)
         self.suite_seconds = monotonic_seconds() - started_seconds
         if failure is not None:
             raise SuiteFailed(f"the unchanged suite fails: {failure}")
         runs = run.collect_runs(None)
-        for name, test in run.tests.items():
-            self._memories[name] = test.memory
-            test.memory.baseline = runs[name].verdict if name in runs else None
-        if UNNAMED_TEST in runs:
-            self._memories[UNNAMED_TEST] = TestMemory(runs[UNNAMED_TEST].verdict)
+        self._baselines = {name: each.verdict for name, each in runs.items()}
         return _require_usable_tests(run, runs)
 
     def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
@@ -162,12 +158,9 @@ class SuitePlayer:
 
         Projects that belong to no test are varied in a separate run, because the exit code is their verdict.
         """
-        memories = dict(self._memories)
-        if is_replay:
-            memories |= {name: TestMemory(memories[name].baseline) for name in batch if name in memories}
         runs: dict[str, Run] = {}
         for group in self._group(batch):
-            runs |= self._play(group, memories, is_replay=is_replay)
+            runs |= self._play(group, is_replay=is_replay)
         return runs
 
     def _group(self, batch: Batch) -> Iterator[Batch]:
@@ -178,11 +171,11 @@ class SuitePlayer:
         if UNNAMED_TEST in batch:
             yield {UNNAMED_TEST: batch[UNNAMED_TEST]}
 
-    def _play(self, group: Batch, memories: Mapping[str, TestMemory], *, is_replay: bool) -> dict[str, Run]:
+    def _play(self, group: Batch, *, is_replay: bool) -> dict[str, Run]:
         """Run one variation of each test in a single run; rerun each unfinished test alone."""
         must_end = is_replay or self._is_selected
         budget = self._budget.for_run(self.suite_seconds, must_end=must_end)
-        run, failure = self._run_suite(group, memories, budget)
+        run, failure = self._run_suite(group, budget)
         finished = run.collect_runs(failure)
         runs = {name: finished[name] for name in group if name in finished}
         if budget.is_short and not budget.has_time():
@@ -190,18 +183,16 @@ class SuitePlayer:
             return runs
         for name in [name for name in group if name not in finished]:
             if len(group) > 1:
-                runs |= self._play({name: group[name]}, memories, is_replay=is_replay)
+                runs |= self._play({name: group[name]}, is_replay=is_replay)
             else:
                 runs[name] = unfinished_run(run.tests.get(name), group[name], failure)
         return runs
 
-    def _run_suite(
-        self, variations: Batch, memories: Mapping[str, TestMemory], budget: Budget | None
-    ) -> tuple[_SuiteRun, str | None]:
+    def _run_suite(self, variations: Batch, budget: Budget | None) -> tuple[_SuiteRun, str | None]:
         """Run the suite against a new server; return the run, and the reason for a failure, if any."""
-        run = _SuiteRun(variations, memories, budget or self._budget)
+        run = _SuiteRun(variations, self._baselines, budget or self._budget)
         config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
-        with build(config) as server, HelperEndpoint(run) as endpoint:
+        with build(config) as server, HelperEndpoint(run.begin_test, run.end_test) as endpoint:
             if budget is None:  # only the unchanged suite has no budget
                 self._write_line(f"running the unchanged suite: {shlex.join(self._command)}")
             failure, output = _run_command(self._command, server.url, endpoint.url, budget)

@@ -322,7 +322,7 @@ def split_assignments(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
     for text in pairs:
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise click.UsageError(f"{text!r} is not name=value, such as mode=live")
+            raise click.UsageError(f"{text!r} is not name=value")
         yield name, value
 
 
