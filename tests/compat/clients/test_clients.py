@@ -128,7 +128,8 @@ def version_of(command: Sequence[str]) -> str:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-    return (re.findall(r"\d[\d.]*", printed) or [""])[0]
+    match = re.search(r"\d[\d.]*", printed)
+    return match.group() if match else ""
 
 
 @pytest.mark.parametrize("program", PROGRAMS_BY_CLIENT, ids=lambda program: program.client)
