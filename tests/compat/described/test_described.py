@@ -29,6 +29,7 @@ EXPECTED: Final = {
     ("GET /control/webhooks/", REJECTED): "`before` must be in the list",
     ("GET /control/wait/", REJECTED): "a status needs an order",
     ("PATCH /control/clock/", REJECTED): "the clock only moves forward",
+    ("PATCH /control/project/", REJECTED): "the keys of `errors` are ids of rules or types of errors",
     ("POST /control/clock/advance/", REJECTED): "exactly one of three keys is needed",
     ("POST /control/orders/{order_id}/act/", REJECTED): "each actor has actions of its own",
     ("POST /control/bankqr/{qr_id}/scan/", REJECTED): "an issuer must be the project's",
