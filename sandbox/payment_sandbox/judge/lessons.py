@@ -74,7 +74,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "CAP-04": CAPTURE_IN_TIME,
     "FLOW-09": Lesson("a customer is charged for a subscription that their bank has blocked", "end-a-series"),
     "SET-12": Lesson("a value that the shop relies on never arrives", "say-it-as-the-service-does"),
-    "SET-31": Lesson("the provider refuses the request, and the sale is lost", "say-it-as-the-service-does"),
+    "SET-31": Lesson("the provider refuses the request", "say-it-as-the-service-does"),
     # keyed by the kind of problem in a rehearsal
     "shipped-unpaid": READ_ORDER,
     "paid-for-nothing": READ_ORDER,
