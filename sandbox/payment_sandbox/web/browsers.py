@@ -5,6 +5,7 @@ from typing import Final
 
 from flask import Response
 from werkzeug import Request
+from werkzeug.urls import iri_to_uri
 
 HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303
@@ -30,7 +31,7 @@ def csp_headers(form_action: str) -> Mapping[str, str]:
 
 def redirect(address: str) -> Response:
     """Redirect a browser to a GET, with a 303."""
-    return Response(status=SEE_OTHER, headers={"Location": address})
+    return Response(status=SEE_OTHER, headers={"Location": iri_to_uri(address)})
 
 
 def is_browser(request: Request) -> bool:

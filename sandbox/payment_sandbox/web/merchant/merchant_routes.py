@@ -143,7 +143,7 @@ def post_order(call: Call) -> Response:
     _ignore_unknown_locale(call)
     data, violations = read_valid_fields(call, ORDER_FORM)
     violations += handle_unknown(call, [*_details_of_other_methods(project, data)])
-    user_agent = project.masking.mask_text(call.request.headers.get("User-Agent", ""))  # not echoed
+    user_agent = project.masking.mask_text(call.request.environ.get("HTTP_USER_AGENT", ""))  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(project, data, violations)
     for sentence in warnings_about(order):
@@ -167,7 +167,9 @@ def get_order(call: Call, order_id: str) -> Response:
     _refuse_unknown_blocks(blocks)
     project, order = call.project, order_to_show(call, order_id)
     if client_has_version(call, order):
-        return Response(status=304, headers={"ETag": f'"{project.epoch.etag(order)}"'})
+        unchanged = Response(status=304, headers={"ETag": f'"{project.epoch.etag(order)}"'})
+        del unchanged.headers["Content-Type"]
+        return unchanged
     answer = order_answer(call, order)
     if blocks:
         answer.set_data(_with_blocks(project, order, blocks))
