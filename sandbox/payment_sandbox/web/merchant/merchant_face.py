@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.projects.http_clients import find_resent
 from payment_sandbox.projects.journal import (
@@ -28,7 +28,7 @@ from payment_sandbox.web.idempotency import claim_key
 from payment_sandbox.web.merchant.explanation import explain
 from payment_sandbox.web.merchant.fault_effects import begin_fault, end_fault
 from payment_sandbox.web.merchant.reading import add_note_headers, note_unknown_query, warn
-from payment_sandbox.web.routes import FactsBlueprint
+from payment_sandbox.web.routes import RouteGroup
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
@@ -38,7 +38,7 @@ EMPTY_SEGMENTS: Final = "the path began with an empty segment: write the base ad
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
-api = FactsBlueprint("api", __name__, url_prefix="/v1")
+api = RouteGroup("api", "/v1")
 
 
 def admit_call(call: Call) -> Response | None:
