@@ -86,6 +86,14 @@ def order_answer(call: Call, order: Order, status: int = 200) -> Response:
     return response
 
 
+def unchanged_answer(project: Project, order: Order) -> Response:
+    """Build the response to a client that has the current version of an order (SET-34)."""
+    response = Response(status=304)
+    response.headers.remove("Content-Type")
+    response.headers["ETag"] = f'"{project.epoch.etag(order)}"'
+    return response
+
+
 def serialize_order(project: Project, order: Order, body: str | None = None) -> tuple[str, bytes]:
     """Return the ETag and the body of an order's current version; the newest versions are cached."""
     etag = project.epoch.etag(order)

@@ -35,7 +35,13 @@ from payment_sandbox.web.answers.order_tables import (
 )
 from payment_sandbox.web.answers.plain_records import Currencies, OwnProject
 from payment_sandbox.web.answers.qr_tables import QR, QrForm, qr_record
-from payment_sandbox.web.answers.responses import client_has_version, if_match, json_answer, order_answer
+from payment_sandbox.web.answers.responses import (
+    client_has_version,
+    if_match,
+    json_answer,
+    order_answer,
+    unchanged_answer,
+)
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
@@ -167,9 +173,7 @@ def get_order(call: Call, order_id: str) -> Response:
     _refuse_unknown_blocks(blocks)
     project, order = call.project, order_to_show(call, order_id)
     if client_has_version(call, order):
-        unchanged = Response(status=304, headers={"ETag": f'"{project.epoch.etag(order)}"'})
-        del unchanged.headers["Content-Type"]
-        return unchanged
+        return unchanged_answer(project, order)
     answer = order_answer(call, order)
     if blocks:
         answer.set_data(_with_blocks(project, order, blocks))
