@@ -21,12 +21,12 @@ from payment_sandbox.orders.refusals import ClockBusy, Invalid, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.caller import (
     AlreadyAnswered,
+    AsCaller,
     Caller,
     Carrier,
     SavedAnswer,
     TrackedRequest,
     WaitingThread,
-    as_caller,
     as_waiting_thread,
 )
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -220,7 +220,7 @@ class Company:
                     project = server.project(self.project_id)
                     client = Caller()
                     client.tracked = TrackedRequest(name, partial(_answer, name), request_id)
-                    with as_caller(client), suppress(AlreadyAnswered):
+                    with AsCaller(client), suppress(AlreadyAnswered):
                         work(project)
                 self.counts.succeeded[name] += 1
                 return

@@ -6,7 +6,7 @@ passed as arguments.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -170,14 +170,19 @@ def caller() -> Caller:
     return _CALLER.get() or NO_CALLER
 
 
-@contextmanager
-def as_caller(client: Caller) -> Iterator[None]:
+class AsCaller:
     """Work for a caller in the context."""
-    token = _CALLER.set(client)
-    try:
-        yield
-    finally:
-        _CALLER.reset(token)
+
+    __slots__ = ("_client", "_token")
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    def __enter__(self) -> None:
+        self._token = _CALLER.set(self._client)
+
+    def __exit__(self, *error: object) -> None:
+        _CALLER.reset(self._token)
 
 
 def _derived_caller() -> Caller:
@@ -187,11 +192,11 @@ def _derived_caller() -> Caller:
     return inner
 
 
-def with_cause(record_id: str) -> AbstractContextManager[None]:
+def with_cause(record_id: str) -> AsCaller:
     """Attribute changes in the context to a journal record."""
     inner = _derived_caller()
     inner.cause = record_id
-    return as_caller(inner)
+    return AsCaller(inner)
 
 
 @contextmanager
@@ -200,14 +205,14 @@ def as_waiting_thread() -> Iterator[WaitingThread]:
     inner = _derived_caller()
     inner.waiting = waiting = WaitingThread()
     try:
-        with as_caller(inner):
+        with AsCaller(inner):
             yield waiting
     finally:
         waiting.thread_id = None
 
 
-def during_delivery(outbox: "Outbox") -> AbstractContextManager[None]:
+def during_delivery(outbox: "Outbox") -> AsCaller:
     """Mark calls in the context as made by a webhook handler of this outbox."""
     inner = _derived_caller()
     inner.callback_outbox = outbox
-    return as_caller(inner)
+    return AsCaller(inner)
