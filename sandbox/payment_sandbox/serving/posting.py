@@ -336,7 +336,7 @@ class _Watch:
                 return before
             self._running[thread] = posting
             if self._thread is None or not self._thread.is_alive():  # a fork copies no threads
-                self._thread = Thread(target=self._run, name="watch", daemon=True)
+                self._thread = Thread(target=self._run, name="overdue", daemon=True)
                 start(self._thread)
             elif posting.late_at_seconds + GRACE_SECONDS < self._wakes_at_seconds:
                 self._changed.notify()
