@@ -21,7 +21,6 @@ from payment_sandbox.orders.refusals import ClockBusy, Invalid, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.caller import (
     AlreadyAnswered,
-    AsCaller,
     Caller,
     Carrier,
     SavedAnswer,
@@ -220,7 +219,7 @@ class Company:
                     project = server.project(self.project_id)
                     client = Caller()
                     client.tracked = TrackedRequest(name, partial(_answer, name), request_id)
-                    with AsCaller(client), suppress(AlreadyAnswered):
+                    with client, suppress(AlreadyAnswered):
                         work(project)
                 self.counts.succeeded[name] += 1
                 return

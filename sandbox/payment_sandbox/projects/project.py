@@ -87,7 +87,7 @@ class Project:
         self.project_id = identity.project_id
         self.merchant_id = identity.merchant_id
         self.services = services
-        self.masking = Masking()
+        self.masking = Masking(identity.project_id)
         self.events = Events(self.masking)
         self.feed = self.events
         """The events for watchers; in a cluster, those of all servers, with the same numbers at each."""
