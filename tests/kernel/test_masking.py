@@ -150,7 +150,13 @@ def test_the_id_of_the_project_hides_nothing() -> None:
     for text in (f'{{"project_id": "{own}", "zip_code": "1012"}}', f"/pay/{own}/", f'"{own}"20261128123456'):
         assert masking.is_clean(text.encode())
     number = "".join(GROUPS)
-    for text in (f'"{own}"{number}', f"{number}/{own}/", f"/{own}/{number}", f'{number[:-1]}{own}"', f"x{own}"):
+    for text in (
+        f'"{own}"{number}',
+        f"{number}/{own}/",
+        f"/{own}/{number}",
+        f'{number[:-1]}{own}"',
+        f"x{own}",
+    ):
         assert masking.is_clean(text.encode()) == (mask(text) == text)
     assert not masking.is_clean(f"{number[:-1]}{own}".encode())
 
