@@ -214,8 +214,8 @@ print(tops.count("payment_sandbox"), *sorted({*tops} - {*sys.stdlib_module_names
 server.stop()
 """
 LOADED_MAX = 204
-LIBRARIES = {"blinker", "certifi", "charset_normalizer", "click", "flask", "idna", "itsdangerous", "jinja2"}
-LIBRARIES |= {"markupsafe", "marshmallow", "payment_sandbox", "requests", "urllib3", "werkzeug"}
+LIBRARIES = {"certifi", "charset_normalizer", "click", "idna", "markupsafe", "marshmallow"}
+LIBRARIES |= {"payment_sandbox", "requests", "urllib3", "werkzeug"}
 ENVIRONMENT_MODULES = {"backports", "cython_runtime", "distutils", "_distutils_hack", "__main__"}
 
 

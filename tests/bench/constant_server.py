@@ -2,17 +2,17 @@
 
 import sys
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.cli.server_process import bound_pauses
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face
-from payment_sandbox.web.routes import FactsBlueprint, route
+from payment_sandbox.web.routes import RouteGroup, route
 from tests.bench.bodies import ANSWER
 from tests.support.servers import make_server
 
-constant = FactsBlueprint("constant", __name__)
+constant = RouteGroup("constant")
 
 
 @route(constant, "GET", "/constant/", media_type="text/plain")

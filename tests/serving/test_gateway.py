@@ -15,8 +15,7 @@ from typing import Any, cast
 
 import pytest
 import requests
-from flask import Response
-from werkzeug import Request
+from werkzeug import Request, Response
 
 from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.connection import LEAVING_MAX, ConnectionPlaces

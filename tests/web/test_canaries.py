@@ -253,10 +253,9 @@ class CanaryClient:
         self.search_text("events", repr(self.project.events.events_after(0)))
         self.search_text("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
-            with self.app.html.app_context():
-                order = self.project.find_order(order_id)
-                findings = review_order(self.project.epoch, order)
-                self.search_text("the test", reproduction(self.project, order, findings) or "")
+            order = self.project.find_order(order_id)
+            findings = review_order(self.project.epoch, order)
+            self.search_text("the test", reproduction(self.project, order, findings) or "")
         if not repeated:
             files = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
             self.search_text("state file", files.decode(errors="replace"))

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 import requests
-from flask import Response
 from jsonschema import Draft202012Validator
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.version import __version__
-from payment_sandbox.web.routes import FactsBlueprint, RouteWithoutFacts, described_routes
+from payment_sandbox.web.routes import RouteGroup, RouteWithoutShape, described_routes, route
 from tests.support.described import description
 from tests.support.driver import Sandbox, card
 
@@ -100,11 +99,10 @@ def test_every_query_parameter_is_described() -> None:
     assert "completed" in schemas["/control/wait/", "status"]["enum"]
 
 
-def test_a_route_without_facts_does_not_start() -> None:
-    """The error tells the developer which route lacks facts."""
-    more = FactsBlueprint("more", __name__)
-    with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):
-        more.add_url_rule("/more/", view_func=lambda call: Response("more"))
+def test_a_route_without_the_shape_of_its_json_does_not_start() -> None:
+    """The error tells the developer which route lacks it."""
+    with pytest.raises(RouteWithoutShape, match="/more/ returns JSON but declares no shape"):
+        route(RouteGroup("more"), "GET", "/more/")
 
 
 def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:

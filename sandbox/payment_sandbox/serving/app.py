@@ -2,18 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flask import Flask, Response
-from jinja2 import FunctionLoader
-from werkzeug import Request
+from werkzeug import Request, Response
 from werkzeug.exceptions import HTTPException, NotFound
-from werkzeug.routing import Map, MapAdapter
+from werkzeug.routing import Map, MapAdapter, Rule
 
 from payment_sandbox.forms.base import nearest_word
 from payment_sandbox.loading import LOADING, lazy
-from payment_sandbox.packaged import read_packaged
-from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.placing import find_resident
 from payment_sandbox.web import merchant
@@ -23,7 +19,7 @@ from payment_sandbox.web.error_bodies import APIS, CONTROL_API, MERCHANT_API, NO
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.health import HEALTH_FACE
 from payment_sandbox.web.merchant import answer_unrouted
-from payment_sandbox.web.routes import ResolvedRoute, facts_of
+from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
 
 if TYPE_CHECKING:
@@ -41,44 +37,28 @@ _API_ROOT: Final = re.compile(r"/+(v1|control|health)(?:/+|\Z)")
 _EMPTY_ID: Final = re.compile(r"/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
 
-def _read_template(name: str) -> str | None:
-    room = name.partition("/")[0]
-    folder = room if room in ("dashboard", "docs") else "pages"
-    try:
-        return read_packaged(f"ui/{folder}/templates/{name}").decode()
-    except OSError:
-        return None
-
-
 def _normalize(path: str) -> str:
     """Remove empty segments before the resource of an API (A64)."""
     return _API_ROOT.sub(r"/\1/", path, count=1) if _API_ROOT.match(path) else path
 
 
-class Part(Flask):
-    """A part of the application, of which only routes and templates are Flask's."""
+class Part:
+    """A part of the application: the routes of some faces."""
 
     def __init__(self, faces: Iterable[Face]) -> None:
-        super().__init__("payment_sandbox", static_folder=None)
         # Every path works with and without its trailing slash, without a redirect (SET-01).
         self.url_map = Map(strict_slashes=False, merge_slashes=False)
         # like its ``bind``, which would load an encoding of host names
         self.adapter = MapAdapter(self.url_map, "sandbox", "/", "", "http", "/", "GET")
-        self._routes: dict[str, ResolvedRoute] = {}
+        self.routes: dict[str, ResolvedRoute] = {}
         for face in faces:
             self.add(face)
 
-    def create_global_jinja_loader(self) -> FunctionLoader:  # type: ignore[override]
-        """Return a loader that finds the templates of all faces in this package."""
-        return FunctionLoader(_read_template)
-
     def add(self, face: Face) -> None:
         """Register the routes of a face."""
-        self.register_blueprint(face.blueprint)
-        for rule in self.url_map.iter_rules():
-            if rule.endpoint not in self._routes:
-                view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
-                self._routes[rule.endpoint] = ResolvedRoute(face.answer, face.admit, view, facts_of(view))
+        for endpoint, method, path, view, facts in face.group.routes:
+            self.url_map.add(Rule(path, methods=[method], endpoint=endpoint))
+            self.routes[endpoint] = ResolvedRoute(face.answer, face.admit, view, facts)
 
     def match(self, call: Call, path: str) -> None:
         """Find the route of a call."""
@@ -96,7 +76,7 @@ class Part(Flask):
         except HTTPException as error:
             call.routing_error = error
         else:
-            call.route = self._routes[endpoint]
+            call.route = self.routes[endpoint]
 
     def _nearest(self, path: str) -> str | None:
         """Return the path of a route each part of which resembles that of a path; None if there is none."""
@@ -179,12 +159,12 @@ class SandboxApp:
     def admit(self, call: Call) -> Response | None:
         """Return the refusal of a call whose large body has not arrived; None if its sender may send it."""
         assert call.route is not None, "a route must match"
-        with as_caller(call):
+        with call:
             return call.route.admit(call)
 
     def respond(self, call: Call) -> Response:
         """Answer a call."""
-        with as_caller(call):
+        with call:
             try:
                 response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
             except BaseException:  # without a response, nothing else would release the webhooks

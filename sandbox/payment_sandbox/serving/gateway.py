@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from aiohttp import web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from aiohttp.http import HttpVersion10, HttpVersion11
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
 from payment_sandbox.serving.placing import Placement, Places, Pool, place
@@ -152,6 +152,8 @@ class Gateway:
         is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
         if is_expected and http.transport is not None:
             http.transport.write(CONTINUE_RESPONSE)
+        if http.content.is_eof():
+            body.write(http.content.read_nowait())
         until_seconds = self.loop.time() + seconds_max
         while body.tell() <= bytes_max and not http.content.at_eof():
             if not http.content.is_eof() and cast(Connection, http.protocol).is_half_closed:

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from flask import Response
+from werkzeug import Response
 from werkzeug.datastructures import Authorization
 
 from payment_sandbox.kernel.masking import Masking

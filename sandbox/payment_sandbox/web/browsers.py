@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from flask import Response
-from werkzeug import Request
+from werkzeug import Request, Response
+from werkzeug.urls import iri_to_uri
 
 HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303
@@ -30,7 +30,7 @@ def csp_headers(form_action: str) -> Mapping[str, str]:
 
 def redirect(address: str) -> Response:
     """Redirect a browser to a GET, with a 303."""
-    return Response(status=SEE_OTHER, headers={"Location": address})
+    return Response(status=SEE_OTHER, headers={"Location": iri_to_uri(address)}, content_type=HTML)
 
 
 def is_browser(request: Request) -> bool:

@@ -5,7 +5,7 @@ import logging
 import re
 from typing import Any, Final
 
-from flask import Response
+from werkzeug import Response
 from werkzeug.exceptions import HTTPException
 
 from payment_sandbox.extensions import missing_library

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from flask import Blueprint, Response
+from werkzeug import Response
 
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.routes import RouteGroup
 
 Before = Callable[[Call], Response | None]
 """Runs before the view; a response ends the call without the view."""
@@ -28,11 +29,11 @@ class Middleware(NamedTuple):
 
 
 class Face:
-    """The routes of a blueprint, with the middlewares of their calls."""
+    """A group of routes, with the middlewares of their calls."""
 
-    def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
+    def __init__(self, group: RouteGroup, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
         """``middlewares`` are ordered from the outermost to the innermost."""
-        self.blueprint: Final = blueprint
+        self.group: Final = group
         self._middlewares = middlewares
         self._on_error = on_error
 

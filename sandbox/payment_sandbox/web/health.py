@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
@@ -13,11 +13,11 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face
-from payment_sandbox.web.routes import FactsBlueprint, route
+from payment_sandbox.web.routes import RouteGroup, route
 from payment_sandbox.web.site import OK
 from payment_sandbox.web.statistics import Statistics
 
-health = FactsBlueprint("health", __name__)
+health = RouteGroup("health")
 
 
 @route(health, "GET", "/health/", answers=Health, errors=())

@@ -19,7 +19,6 @@ from typing import (
     is_typeddict,
 )
 
-from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
@@ -29,7 +28,7 @@ from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
-from payment_sandbox.web.routes import JSON, Facts, RecordList, described_routes
+from payment_sandbox.web.routes import JSON, Facts, RecordList, RoutedPart, described_routes
 from payment_sandbox.web.site import Site
 
 ERROR_DESCRIPTIONS: Final = {
@@ -61,17 +60,17 @@ EXPLAIN_HEADER: Final = {
     }
 }
 SERVER_TAG: Final = ("server", "The health and the description of the server.")
-BLUEPRINT_TAGS: Final = {
+GROUP_TAGS: Final = {
     "api": ("merchant API", "What the real service has: orders, transactions, refunds and QR requests."),
     "pages": ("pages", "The pages of payers."),
     "docs": ("documentation", "The documentation of the sandbox."),
     "health": SERVER_TAG,
     "description": SERVER_TAG,
 }
-UNDESCRIBED_BLUEPRINTS: Final = "dashboard"  # blueprints without a description: programs use the control API
-STRICT_BLUEPRINTS: Final = ("control", "watching", "projects")  # blueprints that refuse unknown keys
-GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_BLUEPRINTS, (400, 403))}
-BLUEPRINTS_WITH_KEY: Final = ("api", "control", "watching")
+UNDESCRIBED_GROUPS: Final = "dashboard"  # without a description: programs use the control API
+STRICT_GROUPS: Final = ("control", "watching", "projects")  # refuse unknown keys
+GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_GROUPS, (400, 403))}
+GROUPS_WITH_KEY: Final = ("api", "control", "watching")
 EXAMPLES_FILE: Final = "web/examples.json"  # recorded by make docs
 DROPPED: Final = {"type": "integer", "description": "The number of older items dropped to make room."}
 PLAIN_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
@@ -186,15 +185,15 @@ def openapi_text(site: Site) -> str:
     return descriptions[site.public_url]
 
 
-def build_description(parts: Sequence[Flask], public_url: str) -> str:
+def build_description(parts: Sequence[RoutedPart], public_url: str) -> str:
     """Build the whole description as JSON text; ``make docs`` records its examples."""
     records = RecordSchemas(_strict_forms(parts))
     paths: dict[str, dict[str, Any]] = {}
     examples = json.loads(read_packaged(EXAMPLES_FILE))
-    views = {name: view for part in parts for name, view in part.view_functions.items()}
+    views = {endpoint: route.view for part in parts for endpoint, route in part.routes.items()}
     tags: dict[str, str] = {}
     for rule, facts in sorted(described_routes(parts), key=lambda pair: pair[0].rule):
-        if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
+        if rule.endpoint.partition(".")[0] in UNDESCRIBED_GROUPS:
             continue
         tags.update([_tag(rule, facts)])
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
@@ -228,10 +227,10 @@ def _with_wide_integers(schema: Any) -> Any:
     return wide
 
 
-def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:
+def _strict_forms(parts: Sequence[RoutedPart]) -> Iterator[type[Schema]]:
     """Yield the body forms that refuse unknown keys."""
     for rule, facts in described_routes(parts):
-        if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT_BLUEPRINTS:
+        if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT_GROUPS:
             yield facts.reads
 
 
@@ -239,20 +238,20 @@ def _operation(
     view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any], records: RecordSchemas
 ) -> dict[str, Any]:
     summary, _, details = (getdoc(view) or "").partition("\n")
-    blueprint = rule.endpoint.partition(".")[0]
+    group = rule.endpoint.partition(".")[0]
     operation: dict[str, Any] = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
         **({"description": details.strip()} if details.strip() else {}),
         "tags": [_tag(rule, facts)[0]],
-        "security": [{"apiKey": []}] if blueprint in BLUEPRINTS_WITH_KEY else [],
+        "security": [{"apiKey": []}] if group in GROUPS_WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),
         "responses": {str(facts.status): _answer(facts, summary, example, records)},
     }
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": BODILESS_DESCRIPTIONS[status]}
-    explained = EXPLAIN_HEADER if blueprint == "api" else {}
-    for status in _error_statuses(blueprint, rule, facts):
+    explained = EXPLAIN_HEADER if group == "api" else {}
+    for status in _error_statuses(group, rule, facts):
         refusal = example.get("refusals", {}).get(str(status))
         operation["responses"][str(status)] = _error(status, refusal, records) | explained
     if facts.reads is not None:
@@ -265,7 +264,7 @@ def _operation(
 
 
 def _tag(rule: Rule, facts: Facts) -> tuple[str, str]:
-    return facts.tag or BLUEPRINT_TAGS[rule.endpoint.partition(".")[0]]
+    return facts.tag or GROUP_TAGS[rule.endpoint.partition(".")[0]]
 
 
 def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:
@@ -276,10 +275,10 @@ def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: Rec
     return {"description": summary, "content": {facts.media_type: content}}
 
 
-def _error_statuses(blueprint: str, rule: Rule, facts: Facts) -> Iterator[int]:
+def _error_statuses(group: str, rule: Rule, facts: Facts) -> Iterator[int]:
     yield from facts.errors
-    yield from GUARD_STATUSES.get(blueprint, ())
-    if blueprint in GUARD_STATUSES and not (rule.methods or set()).isdisjoint(STORING_METHODS):
+    yield from GUARD_STATUSES.get(group, ())
+    if group in GUARD_STATUSES and not (rule.methods or set()).isdisjoint(STORING_METHODS):
         yield 507
 
 

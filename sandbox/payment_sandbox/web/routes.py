@@ -1,10 +1,10 @@
 """Routes and their declared facts, used by validation, OpenAPI and the documentation."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from flask import Blueprint, Flask, Response
-from werkzeug.routing import Rule
+from werkzeug import Response
+from werkzeug.routing import Map, MapAdapter, Rule
 
 from payment_sandbox.forms import Form
 from payment_sandbox.projects.project import Project
@@ -67,57 +67,58 @@ class ResolvedRoute(NamedTuple):
     facts: Facts
 
 
-class RouteWithoutFacts(Exception):
-    """A route lacks its facts."""
+class RoutedPart(Protocol):
+    """A part of an application."""
+
+    url_map: Map
+    adapter: MapAdapter
+    routes: dict[str, ResolvedRoute]
+    """The routes by endpoint."""
 
 
-class FactsBlueprint(Blueprint):
-    """A blueprint whose routes declare their facts.
+class RouteWithoutShape(Exception):
+    """A route returns JSON without a shape."""
 
-    There is no automatic OPTIONS, because there is no CORS, and an undeclared method is a 405.
+
+class DeclaredRoute(NamedTuple):
+    """A route of a group."""
+
+    endpoint: str
+    method: str
+    path: str
+    view: Callable[..., Response]
+    facts: Facts
+
+
+class RouteGroup:
+    """The routes of a face; the group's name begins their endpoints, and its prefix their paths."""
+
+    def __init__(self, name: str, prefix: str = "") -> None:
+        self.name: Final = name
+        self.prefix: Final = prefix
+        self.routes: list[DeclaredRoute] = []
+
+
+def route(group: RouteGroup, method: str, path: str, **facts: Any) -> Callable[[View], View]:
+    """Declare a route and its ``Facts``.
+
+    Raises:
+        RouteWithoutShape: its JSON response has no shape.
     """
-
-    def add_url_rule(
-        self,
-        rule: str,
-        endpoint: str | None = None,
-        view_func: Any = None,
-        provide_automatic_options: bool | None = None,
-        **options: Any,
-    ) -> None:
-        """Add a route.
-
-        Raises:
-            RouteWithoutFacts: the view declares none, or its JSON response has no shape.
-        """
-        path, facts = f"{self.url_prefix or ''}{rule}", getattr(view_func, "facts", None)
-        if facts is None:
-            raise RouteWithoutFacts(f"{path} has no facts: declare it with web.routes.route")
-        if facts.media_type == JSON and facts.answers is None:
-            raise RouteWithoutFacts(f"{path} returns JSON but declares no shape")
-        super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
-
-
-def route(blueprint: FactsBlueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
-    """Declare a route and its ``Facts``."""
-    stated = Facts(**facts)
+    stated, whole_path = Facts(**facts), f"{group.prefix}{path}"
+    if stated.media_type == JSON and stated.answers is None:
+        raise RouteWithoutShape(f"{whole_path} returns JSON but declares no shape")
 
     def declare(view: View) -> View:
-        view.facts = stated  # type: ignore[attr-defined]
-        blueprint.add_url_rule(path, view_func=view, methods=[method])
+        endpoint = f"{group.name}.{view.__name__}"
+        group.routes.append(DeclaredRoute(endpoint, method, whole_path, view, stated))
         return view
 
     return declare
 
 
-def facts_of(view: Callable[..., object]) -> Facts:
-    """Return the facts of a view."""
-    facts: Facts = view.facts  # type: ignore[attr-defined]
-    return facts
-
-
-def described_routes(parts: Iterable[Flask]) -> Iterator[tuple[Rule, Facts]]:
+def described_routes(parts: Iterable[RoutedPart]) -> Iterator[tuple[Rule, Facts]]:
     """Yield each route of some parts with its declared facts."""
     for part in parts:
         for rule in part.url_map.iter_rules():
-            yield rule, facts_of(part.view_functions[rule.endpoint])
+            yield rule, part.routes[rule.endpoint].facts

@@ -13,13 +13,10 @@ from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from flask import Flask
-from jinja2 import Environment
-from werkzeug.routing import MapAdapter
-
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.slots import Slots
+from payment_sandbox.web.routes import RoutedPart
 from payment_sandbox.web.statistics import Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
@@ -149,26 +146,15 @@ def _network_of(address: str) -> str:
     return address
 
 
-class HtmlPart(Protocol):
-    """The part of an application with the HTML faces."""
-
-    adapter: MapAdapter
-
-    @property
-    def jinja_env(self) -> Environment:
-        """The environment of the templates."""
-        ...
-
-
 class Parts(Protocol):
     """An application that consists of parts."""
 
     @property
-    def html(self) -> HtmlPart:
+    def html(self) -> RoutedPart:
         """The part with the HTML faces."""
         ...
 
-    def parts(self) -> Sequence[Flask]:
+    def parts(self) -> Sequence[RoutedPart]:
         """Return all parts."""
         ...
 
@@ -227,7 +213,3 @@ class Site:
         """The health status for load balancers: ``ok`` or ``draining``."""
         shared = self.server_context.shared
         return DRAINING if shared is not None and shared.is_draining else OK
-
-    def render(self, template: str, **context: Any) -> str:
-        """Render a template."""
-        return self.app.html.jinja_env.get_template(template).render(base=self.base_path, **context)

@@ -8,7 +8,7 @@ from tests.support.changed_package import ChangedCheckout
 
 VIEW = '''"""The prices that a shop asks for."""
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.web.call import Call
 from payment_sandbox.ui.dashboard.frame import VIEW_FACTS, dashboard, enter, show

@@ -9,15 +9,15 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import clock_record
 from payment_sandbox.web.control.declaring import COMMANDS, command
-from payment_sandbox.web.routes import FactsBlueprint
+from payment_sandbox.web.routes import RouteGroup
 
 
 def test_a_function_becomes_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The declared command has the form, the description and the path of its function."""
     monkeypatch.setattr("payment_sandbox.web.control.declaring.COMMANDS", dict(COMMANDS))
-    blueprint = FactsBlueprint("extra", __name__, url_prefix="/control")
+    group = RouteGroup("extra", "/control")
 
-    @command(blueprint, "POST", "/mood/")
+    @command(group, "POST", "/mood/")
     def set_mood(
         project: Project, *, mood: Annotated[Literal["calm", "busy"], "The mood."] | None = None
     ) -> records.Clock:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import UUID
@@ -21,6 +21,7 @@ from payment_sandbox.ui.dashboard.frame import (
     url,
 )
 from payment_sandbox.ui.dashboard.reviewing import current_review
+from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
@@ -80,7 +81,8 @@ def post_project(call: Call) -> Response:
 def _projects_page(call: Call, status: int = 200, **more: object) -> Response:
     projects = signing_in.visible_projects(call)
     shown = projects[: -PROJECTS_SHOWN_MAX - 1 : -1]
-    body = call.site.render(
+    body = render(
+        call,
         "dashboard/projects.html",
         rows=[_project_row(call, entry, at) for at, entry in enumerate(shown)],
         omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
@@ -153,7 +155,8 @@ def get_unknown_page(call: Call, project_id: str, path: str) -> Response:
 
 
 def _sign_in_page(call: Call, status: int = 200) -> Response:
-    body = call.site.render(
+    body = render(
+        call,
         "dashboard/sign_in.html",
         next=own_path(call, call.request.values.get("next", "")),
         is_wrong=status == UNAUTHORIZED,

@@ -1,4 +1,4 @@
-"""The common parts of all dashboard pages: blueprint, access, headers and page frame."""
+"""The common parts of all dashboard pages: routes, access, headers and page frame."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.judge.beliefs import format_moment_of_day
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
@@ -38,6 +38,7 @@ from payment_sandbox.ui.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
+from payment_sandbox.ui.templates import TEMPLATES, render
 from payment_sandbox.web.answers.page_urls import base_path
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
@@ -46,7 +47,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
-from payment_sandbox.web.routes import FactsBlueprint, route
+from payment_sandbox.web.routes import RouteGroup, route
 
 ASSETS: Final = {
     "dashboard.css": "text/css",
@@ -92,7 +93,7 @@ VIEW_TITLES: Final = {
     "settings": "Settings",
 }
 
-dashboard = FactsBlueprint("dashboard", __name__)
+dashboard = RouteGroup("dashboard")
 
 
 def refuse_large_forms(call: Call) -> None:
@@ -106,48 +107,52 @@ class SignInRequired(Exception):
     """The project requires a sign-in."""
 
 
-dashboard.add_app_template_filter(format_optional_euros, "euros")
-dashboard.add_app_template_global(fault_in_words, "fault_name")
-
-
-@dashboard.app_template_filter("clock")
 def format_clock(at: datetime | str) -> str:
     """Format a time to the second."""
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     return f"{moment.day} {moment:%b %Y %H:%M:%S}"
 
 
-@dashboard.app_template_filter("day")
 def format_day(at: str) -> str:
     """Format the day of a time, with the weekday."""
     moment = datetime.fromisoformat(at)
     return f"{moment:%A} {moment.day} {moment:%B %Y}"
 
 
-@dashboard.app_template_filter("moment_of_day")
 def format_moment_text(at: str, now: datetime) -> str:
     """Format the time of day of an event, with the day unless it is today."""
     return format_moment_of_day(datetime.fromisoformat(at), now)
 
 
-@dashboard.app_template_filter("sentence")
 def capitalize_sentence(text: str) -> str:
     """Capitalize the first word of a text, unless it is the path of a field."""
     first = text.partition(" ")[0]
     return text if PATH_MARKS.intersection(first) else f"{text[:1].upper()}{text[1:]}"
 
 
-@dashboard.app_template_filter("short")
 def shorten_ids(path: str) -> str:
     """Shorten the ids in a path to their first characters."""
     return UUID.sub(r"\1…", path)
 
 
-@dashboard.app_template_filter("evidence")
 def format_evidence(line: str) -> str:
     """Format a call or an attempt in a finding, without fractions of seconds and with short ids."""
     at, _, what = line.partition("  ")
     return f"{format_clock(at)}  {shorten_ids(what).replace(' -> ', ' → ')}" if what else shorten_ids(line)
+
+
+TEMPLATES.globals["fault_name"] = fault_in_words
+TEMPLATES.filters.update(
+    {
+        "euros": format_optional_euros,
+        "clock": format_clock,
+        "day": format_day,
+        "moment_of_day": format_moment_text,
+        "sentence": capitalize_sentence,
+        "short": shorten_ids,
+        "evidence": format_evidence,
+    }
+)
 
 
 def find_project(call: Call) -> Project:
@@ -218,7 +223,8 @@ def show(
 ) -> Response:
     """Render a page of a project in the frame."""
     known = current_review(project)
-    body = call.site.render(
+    body = render(
+        call,
         f"dashboard/{template}.html",
         project=project,
         projects=_menu(call, project),
@@ -331,7 +337,7 @@ def answer_error(call: Call, error: Exception) -> Response:
     }
     if call.owner is not None and call.request.method == "GET":
         return show(call, "dashboard_refused", call.owner, "", answer.status_code, **details)
-    body = call.site.render("dashboard/dashboard_refused.html", **details)
+    body = render(call, "dashboard/dashboard_refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.methods import ALL_METHODS

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
@@ -23,12 +23,13 @@ from payment_sandbox.ui.docs.library import (
     read_source,
     title,
 )
+from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, without_keys
 from payment_sandbox.web.faces import Face, with_headers
-from payment_sandbox.web.routes import FactsBlueprint, route
+from payment_sandbox.web.routes import RouteGroup, route
 
 if TYPE_CHECKING:
     from payment_sandbox.ui.docs import rendering
@@ -190,7 +191,7 @@ MARKDOWN_TYPE: Final = "text/markdown"
 CONTROL_API: Final = "/control/"
 PAGE_METADATA: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
-docs = FactsBlueprint("docs", __name__)
+docs = RouteGroup("docs")
 
 FLOW_NAME: Final = re.compile("[a-z-]+")
 RENDER_CACHE: Final[Slot[dict[str, str]]] = Slot(dict)
@@ -205,7 +206,7 @@ def show_error(call: Call, error: Exception) -> Response:
 
 FACE: Final = Face(docs, (with_headers(HEADERS),), show_error)
 
-description = FactsBlueprint("description", __name__)
+description = RouteGroup("description")
 
 
 @route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
@@ -320,4 +321,4 @@ def _page_response(call: Call, template: str, **more: Any) -> Response:
 
 def _render_template(call: Call, template: str, **more: Any) -> str:
     groups = {group: [(other, title(other)) for other in names] for group, names in PAGE_GROUPS.items()}
-    return call.site.render(template, groups=groups, docs=f"{call.site.base_path}/docs/", **more)
+    return render(call, template, groups=groups, docs=f"{call.site.base_path}/docs/", **more)

@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Final
 from zlib import compress, crc32
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.operations.bank_qr import scan
@@ -28,6 +28,7 @@ from payment_sandbox.ui.pages.payer_page import (
     chosen_language,
     find_project,
 )
+from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
@@ -186,7 +187,8 @@ def _show_page(call: Call, project: Project, qr_request: QrRequest, error: str |
     language = chosen_language(call, None)
     form_id = token_urlsafe(16)
     closed = _closed_reason(project, qr_request)
-    body = call.site.render(
+    body = render(
+        call,
         "qr.html",
         page=None,
         say=language.say,

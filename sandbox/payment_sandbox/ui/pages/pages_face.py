@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.ui.pages.language import LANGUAGE_NAMES
 from payment_sandbox.ui.pages.payer_page import LANGUAGE_COOKIE, chosen_language
+from payment_sandbox.ui.templates import render
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser
@@ -17,7 +18,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
-from payment_sandbox.web.routes import FactsBlueprint, route
+from payment_sandbox.web.routes import RouteGroup, route
 
 ICONS: Final = ("bank", "card", "later", "transfer", "wallet", "paid", "open", "failed")
 ASSETS: Final = {
@@ -37,7 +38,7 @@ PAGE_METADATA: Final[Mapping[str, Any]] = {
 }
 FORM_FACTS: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
 
-pages = FactsBlueprint("pages", __name__)
+pages = RouteGroup("pages")
 
 
 def refuse_foreign_posts(call: Call) -> None:
@@ -71,7 +72,8 @@ def answer_error(call: Call, error: Exception) -> Response:
         return answer
     language = chosen_language(call, None)
     kind = "nothing" if answer.status_code == 404 else "refused"
-    body = call.site.render(
+    body = render(
+        call,
         "refused.html",
         say=language.say,
         language=language,

@@ -4,7 +4,7 @@ import hmac
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from flask import Response
+from werkzeug import Response
 from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
@@ -19,6 +19,7 @@ from payment_sandbox.projects.journal import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.pages import language
 from payment_sandbox.ui.pages.language import Language
+from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.page_urls import base_path, dashboard_path
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
@@ -187,7 +188,8 @@ def chosen_language(call: Call, order: Order | None) -> Language:
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
     """Render a page."""
     project, now = page.project, page.project.now()
-    body = page.call.site.render(
+    body = render(
+        page.call,
         f"{template}.html",
         page=page,
         say=page.language.say,

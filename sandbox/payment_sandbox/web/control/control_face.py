@@ -1,4 +1,4 @@
-"""The blueprint of the routes for one project."""
+"""The group of the routes for one project."""
 
 from functools import cache
 from typing import Final
@@ -11,7 +11,7 @@ from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware
-from payment_sandbox.web.routes import FactsBlueprint
+from payment_sandbox.web.routes import RouteGroup
 
 METHODS_WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -52,7 +52,7 @@ def admit_snapshot(call: Call) -> Project:
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
-control = FactsBlueprint("control", __name__, url_prefix="/control")
+control = RouteGroup("control", "/control")
 MIDDLEWARES: Final = (
     Middleware(refuse_cross_site),
     Middleware(require_project),

@@ -29,7 +29,7 @@ from typing import (
     get_type_hints,
 )
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.forms import Choice, DateTime, Flag, Form, PeriodText, Text, Whole, read, repairs
 from payment_sandbox.forms.fields import Number
@@ -42,7 +42,7 @@ from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.control_face import BODY_ERRORS
 from payment_sandbox.web.idempotency import claim_key
-from payment_sandbox.web.routes import FactsBlueprint, RecordList, route
+from payment_sandbox.web.routes import RecordList, RouteGroup, route
 
 READ: Final = "GET"
 FIELDS: Final = {str: Text, int: Whole, float: Number, bool: Flag, datetime: DateTime}
@@ -172,7 +172,7 @@ class QueryForm(Form):
 
 
 def command(
-    blueprint: FactsBlueprint,
+    group: RouteGroup,
     method: str,
     path: str,
     *,
@@ -201,7 +201,7 @@ def command(
             run.__name__,
             run.__module__,
             method,
-            f"{blueprint.url_prefix}{path}",
+            f"{group.prefix}{path}",
             run,
             parameters,
             answers,
@@ -216,7 +216,7 @@ def command(
             "needs_body": check is not None or made.needs_values,
             **facts,
         }
-        route(blueprint, method, path, **stated)(_view(made, stated, acts=acts))
+        route(group, method, path, **stated)(_view(made, stated, acts=acts))
         return run
 
     return declare

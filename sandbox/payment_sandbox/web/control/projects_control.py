@@ -25,7 +25,7 @@ from payment_sandbox.web.control.declaring import Body, Document, Listed, Period
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
-from payment_sandbox.web.routes import FactsBlueprint
+from payment_sandbox.web.routes import RouteGroup
 from payment_sandbox.web.site import OK
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer, snapshot_text
 
@@ -41,7 +41,7 @@ TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key c
 
 log = logging.getLogger(__name__)
 
-server_wide = FactsBlueprint("projects", __name__, url_prefix="/control")
+server_wide = RouteGroup("projects", "/control")
 
 
 def require_control_token(call: Call) -> None:

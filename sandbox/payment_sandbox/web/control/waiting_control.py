@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Final, cast
 
-from flask import Response
 from marshmallow import ValidationError, validate
 from marshmallow.exceptions import SCHEMA
+from werkzeug import Response
 
 from payment_sandbox.delivery.receivers import OfferedAttempt, listener_of
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, checks
@@ -25,14 +25,14 @@ from payment_sandbox.web.control.declaring import OfStatus, command
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import NUMBER_DIGITS_MAX, EventStream, last_event_number
 from payment_sandbox.web.faces import Face, Middleware
-from payment_sandbox.web.routes import FactsBlueprint
+from payment_sandbox.web.routes import RouteGroup
 
 TIMEOUT_SECONDS: Final = 10.0
 WaitSeconds = partial(
     Number, validate=validate.Range(0, 60, error="must be at least 0 and at most 60 seconds")
 )
 
-watching = FactsBlueprint("watching", __name__, url_prefix="/control")
+watching = RouteGroup("watching", "/control")
 WATCHING: Final = Face(
     watching,
     (

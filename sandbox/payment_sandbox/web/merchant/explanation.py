@@ -1,10 +1,11 @@
 """The header that explains a refusal: the broken rule, and the currently possible calls."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from flask import Response, json
+from werkzeug import Response
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms.fields import COMMON_MESSAGES, ZERO_PERIOD

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from flask import Response
+from werkzeug import Response
 
 from payment_sandbox.projects.http_clients import find_resent
 from payment_sandbox.projects.journal import (
@@ -19,7 +19,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.answers.responses import refuse_changed_order
 from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length, sent_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, refusal_answer, report_refused
 from payment_sandbox.web.error_bodies import RequestRefused
@@ -28,7 +28,7 @@ from payment_sandbox.web.idempotency import claim_key
 from payment_sandbox.web.merchant.explanation import explain
 from payment_sandbox.web.merchant.fault_effects import begin_fault, end_fault
 from payment_sandbox.web.merchant.reading import add_note_headers, note_unknown_query, warn
-from payment_sandbox.web.routes import FactsBlueprint
+from payment_sandbox.web.routes import RouteGroup
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
@@ -38,7 +38,7 @@ EMPTY_SEGMENTS: Final = "the path began with an empty segment: write the base ad
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
-api = FactsBlueprint("api", __name__, url_prefix="/v1")
+api = RouteGroup("api", "/v1")
 
 
 def admit_call(call: Call) -> Response | None:
@@ -118,7 +118,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         order_id=order_id,
         unknown=notes.unknown,
         warnings=notes.warnings,
-        caller=TEST if call.request.headers.get("Sandbox-Caller") == "trigger" else call.connection.caller,
+        caller=TEST if request.environ.get("HTTP_SANDBOX_CALLER") == "trigger" else call.connection.caller,
     )
     state = project.epoch.state
     if call.connection.headers is not None and (state.faults.faults or state.scenario_faults.faults):
@@ -140,11 +140,11 @@ def _headers(call: Call) -> Iterable[tuple[bytes, bytes]]:
 
 def _request_body(call: Call) -> bytes:
     request = call.request
-    if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
+    if request.method == "GET" or not 0 < body_length(request) <= BODY_BYTES_MAX:
         return b""
     if "HTTP_CONTENT_ENCODING" in request.environ:  # such a request is refused, and its body cannot be read
         return b""
-    return request.get_data()[:BODY_STORED_BYTES]
+    return sent_body(request)[:BODY_STORED_BYTES]
 
 
 MIDDLEWARES: Final = (
