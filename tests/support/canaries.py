@@ -28,7 +28,9 @@ def canaries(key: str) -> dict[str, str]:
 def shown(text: str, key: str) -> list[str]:
     """Return the secrets that a text contains, however their parts are separated or escaped."""
     secrets = {"number": NUMBER, "code": CODE, "key": key}
-    spelled = {name: re.compile(r"[\W_]*".join(re.findall(r"[^\W_]", each))) for name, each in secrets.items()}
+    spelled = {
+        name: re.compile(r"[\W_]*".join(re.findall(r"[^\W_]", each))) for name, each in secrets.items()
+    }
     return sorted({name for plain in _plain(text) for name, each in spelled.items() if each.search(plain)})
 
 
