@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.support.documentation import run_command
-from tests.support.suites import WITHOUT
+from tests.support.suites import PLUGINS
 
 CELLS: Final = Path(__file__).with_name("cells_suite.py")
 RIGHT: Final = "right and wallet and (job or look)"
@@ -35,9 +35,9 @@ def run_suite(folder: Path, *options: str, **environment: str) -> RehearsalResul
     """Rehearse the suite of a folder."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    options = (*WITHOUT, *options, f"--payment-rehearse-report={report}")
+    options = ("-pno:cacheprovider", *options, f"--payment-rehearse-report={report}")
     command = [sys.executable, "-m", "pytest", "-q", *options]
-    result = run_command(command, folder, **environment)
+    result = run_command(command, folder, **PLUGINS, **environment)
     tests = read_report(folder) if report.exists() else []
     return RehearsalResult(result.returncode, result.stdout + result.stderr, tests)
 
@@ -60,8 +60,9 @@ def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str)
     """
     assert findings
     for finding in findings:
-        options = " ".join(WITHOUT)
-        result = run_command(["sh", "-c", finding["again"]], folder, PYTEST_ADDOPTS=options, **more)
+        result = run_command(
+            ["sh", "-c", finding["again"]], folder, PYTEST_ADDOPTS="-pno:cacheprovider", **PLUGINS, **more
+        )
         assert (result.returncode, finding["effect"] in result.stdout) == (1, True), (
             finding["again"] + result.stdout[-3000:] + result.stderr[-1000:]
         )

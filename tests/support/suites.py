@@ -38,27 +38,16 @@ def shop(payment_sandbox):
 """
 
 
-WITHOUT: Final = [
-    f"-pno:{plugin}"
-    for plugin in (
-        "anyio",
-        "cacheprovider",
-        "fakefs",
-        "hypothesispytest",
-        "pook",
-        "pytest_httpserver",
-        "randomly",
-        "recording",
-        "requests_mock",
-        "respx",
-    )
-]
-"""Plugins that a merchant's suite does not need and that are slow to load."""
+PLUGINS: Final = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_PLUGINS": "pytest_payment_sandbox.plugin,pytest_asyncio.plugin,pytest_timeout,xdist.plugin",
+}
+"""The environment of pytest with the plugins that a merchant's suite needs: all of them take two seconds to load."""
 
 
 def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run these tests as a suite in a separate process."""
-    options = ("-m", "pytest", "-q", *WITHOUT, *options, str(tmp_path))
+    options = ("-m", "pytest", "-q", "-pno:cacheprovider", *options, str(tmp_path))
     return run_suite(tmp_path, SHOP + tests, *options, **environment)
 
 
@@ -67,7 +56,7 @@ def run_suite(
 ) -> subprocess.CompletedProcess[str]:
     """Write a module of tests, and run Python in its folder with these options."""
     (tmp_path / "test_shop.py").write_text(code)
-    return run_command([sys.executable, *options], tmp_path, **environment)
+    return run_command([sys.executable, *options], tmp_path, **PLUGINS, **environment)
 
 
 def passed(result: subprocess.CompletedProcess[str], count: int) -> None:

@@ -1,7 +1,6 @@
 """A merchant's test run releases all processes, threads and ports, however it ends."""
 
 import gc
-import os
 import signal
 import socket
 import subprocess
@@ -16,7 +15,8 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.commands import hearing
-from tests.support.suites import passed, suite
+from tests.support.documentation import environment
+from tests.support.suites import PLUGINS, passed, suite
 
 ORDER = {"currency": "EUR", "amount": 1, "transactions": [{"payment_method": "wallet-web"}]}
 INTERRUPTED = """
@@ -64,24 +64,13 @@ def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
     listening.settimeout(90)
     port = str(listening.getsockname()[1])
     (tmp_path / "test_long.py").write_text(INTERRUPTED.replace("WAIT", WAITS[wait]).replace("PORT", port))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        str(tmp_path),
-    ]
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     with (
         listening,
         subprocess.Popen(
             hearing(command),
             cwd=tmp_path,
-            env=env,
+            env=environment(**PLUGINS),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

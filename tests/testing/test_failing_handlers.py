@@ -23,8 +23,9 @@ from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.asgi import starlette
 from tests.support.commands import hearing
+from tests.support.documentation import environment
 from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
-from tests.support.suites import SHOP, WITHOUT, suite
+from tests.support.suites import PLUGINS, SHOP, suite
 from tests.testing.conftest import LateHandlers
 
 NO_ANSWER = "no answer within 5 seconds"
@@ -434,7 +435,7 @@ class ShopTest(PaymentSandboxMixin, unittest.TestCase):
 
 
 @pytest.mark.parametrize(
-    "runner", [("pytest", "-v", *WITHOUT), ("unittest", "--buffer", "--catch")], ids=lambda names: names[0]
+    "runner", [("pytest", "-v"), ("unittest", "--buffer", "--catch")], ids=lambda names: names[0]
 )
 def test_a_handler_that_hangs_for_good_is_named_on_the_terminal(
     tmp_path: Path, runner: tuple[str, ...]
@@ -444,7 +445,12 @@ def test_a_handler_that_hangs_for_good_is_named_on_the_terminal(
     file.write_text(SHOP + HANGS_FOR_GOOD)
     command = hearing([sys.executable, "-m", *runner, file.name])
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=tmp_path,
+        env=environment(**PLUGINS),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         assert process.stdout is not None
         line = next((each for each in process.stdout if "no answer within 0.2 seconds" in each), "")

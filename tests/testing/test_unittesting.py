@@ -173,7 +173,9 @@ MODES = [
     pytest.param(None, (), {}, False, id="the review warns by default"),
     pytest.param(None, (), {"PAYMENT_SANDBOX_REVIEW": "error"}, True, id="the variable makes it an error"),
     pytest.param("off", (), {"PAYMENT_SANDBOX_REVIEW": "error"}, False, id="a class overrides the variable"),
-    pytest.param("off", ("pytest", "-p", "no:asyncio"), {}, False, id="a class turns it off with pytest"),
+    pytest.param(
+        "off", ("pytest", "-p", "no:pytest_asyncio.plugin"), {}, False, id="a class turns it off with pytest"
+    ),
     pytest.param("error", (), {}, True, id="a class turns it on"),
     pytest.param("error", ("pytest",), {}, True, id="a class turns it on with pytest"),
     pytest.param(None, ("pytest", "--payment-review=error"), {}, True, id="the plugin turns it on"),
