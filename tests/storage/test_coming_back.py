@@ -160,7 +160,7 @@ def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:
     registry = stored_registry(file, NOON)
     project, _ = registry.create({"clock": "frozen", "webhook_url": "http://127.0.0.1:9/"})
     deliveries = tuple(
-        Delivery(f"{number:032}", "order", "http://127.0.0.1:9/", "completed", NOON)
+        Delivery(f"{number:032}", f"order {number}", "http://127.0.0.1:9/", "completed", NOON)
         for number in range(DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE + 1)
     )
     project.epoch.store.commit(ChangeSet(deliveries=deliveries))

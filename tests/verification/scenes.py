@@ -8,7 +8,7 @@ SCENES_OF_A_RULE = 2
 SETTINGS_SCENES = (  # the scenes in which the deviations with settings show
     *("credentials", "paths and bodies", "several problems", "unknown keys", "conditions", "order: currency"),
     *("card: one_click_type", "QR code: currency", "credit-card authorization, captured by amount", "lists"),
-    *("credit-card, paid", "new wallet-qr order", "customer: locale", "changed customer"),
+    *("a changed order, paid", "new wallet-qr order", "customer: locale", "changed customer"),
 )
 
 

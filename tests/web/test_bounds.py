@@ -72,11 +72,11 @@ def fill_with(entry: Any) -> Fill:
 
 def delivery(number: int) -> Delivery:
     """A webhook without attempts."""
-    return Delivery(f"delivery {number}", "order", "http://shop.example/", "completed", NOON)
+    return Delivery(f"delivery {number}", f"order {number}", "http://shop.example/", "completed", NOON)
 
 
 def fill_webhooks(project: Project, count: int) -> int:
-    """Add webhooks of one order."""
+    """Add webhooks one by one."""
     store, stored_max = project.epoch.store, 0
     for number in range(count):
         store.commit(ChangeSet(deliveries=(delivery(number),)))
