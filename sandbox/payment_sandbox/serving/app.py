@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from werkzeug import Request, Response
 from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.routing import Map, MapAdapter, Rule
+from werkzeug.wrappers import Request, Response
 
 from payment_sandbox.forms.base import nearest_word
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
@@ -34,13 +35,13 @@ else:
 
 GUESSED_LENGTH_MAX: Final = 200
 HEALTH_PATHS: Final = ("/health", "/metrics")
-_API_ROOT: Final = re.compile(r"/+(v1|control|health)(?:/+|\Z)")
-_EMPTY_ID: Final = re.compile(r"/v1/orders/(?:/|[^/]+/(transaction)s//)")
+_API_ROOT: Final = Pattern(r"\A/+(v1|control|health)(?:/+|\Z)")
+_EMPTY_ID: Final = Pattern(r"\A/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
 
 def _normalize(path: str) -> str:
     """Remove empty segments before the resource of an API (A64)."""
-    return _API_ROOT.sub(r"/\1/", path, count=1) if _API_ROOT.match(path) else path
+    return _API_ROOT.sub(r"/\1/", path)
 
 
 class Part:
@@ -63,7 +64,7 @@ class Part:
 
     def match(self, call: Call, path: str) -> None:
         """Find the route of a call."""
-        empty = _EMPTY_ID.match(path) if "//" in path else None
+        empty = _EMPTY_ID.search(path) if "//" in path else None
         if empty is not None:
             call.routing_error = NotFound(f"the {empty[1] or 'order'} id is empty")
             return
