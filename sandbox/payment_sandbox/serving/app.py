@@ -141,7 +141,7 @@ class SandboxApp:
         if base and sent.startswith(f"{base}/") and self._is_known(sent.removeprefix(base)):
             sent = sent.removeprefix(base)
         environ["PATH_INFO"] = _normalize(sent) if "//" in sent else sent
-        call = Call(self.site, Request(environ), connection)
+        call = Call(self.site, Request(environ, populate_request=False), connection)
         call.has_empty_segments = environ["PATH_INFO"] != sent
         path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
         self._part_of(path).match(call, path)
