@@ -482,7 +482,9 @@ class ItemPlayer:
         return {name: run.result}
 
     def _run_watched(self, run: "ItemRun", *, must_end: bool = True) -> list[pytest.TestReport]:
-        with self._watch(run, self.budget.for_run(self._baseline_seconds, must_end=must_end)):
+        budget = self.budget.for_run(self._baseline_seconds, must_end=must_end)
+        with self._watch(run, budget), pytest.MonkeyPatch.context() as changed:
+            changed.setattr(self._item.config.option, "tbstyle", "native")  # nobody reads these reports
             return _run_once(self._item, run)
 
     def _watch(self, run: "ItemRun", budget: Budget) -> RunWatchdog:

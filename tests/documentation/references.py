@@ -64,7 +64,7 @@ FAULT_STATUS_MEANING: Final = "only from a configured fault"
 def settings_table() -> str:
     """Return the table of project settings, with defaults and an example change for each."""
     schema = json_schema(SettingsForm, {})
-    defaults = Settings().as_mapping()
+    defaults = Settings().document
     for name, item in schema["properties"].items():
         default = "all" if name == "payment_methods" else _format_default(defaults[name])
         change = json.dumps({name: example_setting(name, item)})
@@ -74,7 +74,7 @@ def settings_table() -> str:
 
 def example_setting(name: str, item: Mapping[str, Any]) -> Any:
     """Return an example value other than the default; a test sends each example."""
-    default = Settings().as_mapping()[name]
+    default = Settings().document[name]
     if isinstance(default, bool):
         return not default
     if isinstance(default, list):

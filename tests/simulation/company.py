@@ -26,7 +26,6 @@ from payment_sandbox.projects.caller import (
     SavedAnswer,
     TrackedRequest,
     WaitingThread,
-    as_caller,
     as_waiting_thread,
 )
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -220,7 +219,7 @@ class Company:
                     project = server.project(self.project_id)
                     client = Caller()
                     client.tracked = TrackedRequest(name, partial(_answer, name), request_id)
-                    with as_caller(client), suppress(AlreadyAnswered):
+                    with client, suppress(AlreadyAnswered):
                         work(project)
                 self.counts.succeeded[name] += 1
                 return

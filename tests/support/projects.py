@@ -5,7 +5,7 @@ from typing import Any
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.projects.caller import Caller, SavedAnswer, TrackedRequest, as_caller
+from payment_sandbox.projects.caller import Caller, SavedAnswer, TrackedRequest
 from payment_sandbox.projects.clock import RUNNING, RealTime, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
@@ -52,5 +52,5 @@ def save_answer(project: Project, number: int) -> None:
     client.tracked = TrackedRequest(
         "", lambda edit: SavedAnswer(str(number), edit.now, "", 201, None, None, ""), str(number)
     )
-    with as_caller(client):
+    with client:
         project.change_settings({"name": f"change {number}"})

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver, listener_of
 from payment_sandbox.kernel.masking import Masking
@@ -231,30 +231,55 @@ def _record_attempt(
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-        _publish_attempt(edit, delivery, attempt, next_at)
+        entry = _AttemptEntry(delivery, attempt, next_at)
+        edit.show("webhook", entry)
+        if epoch.advance_log is not None:
+            edit.advance_log.append(entry.processed())
         edit.release_swapped()
 
 
-def _publish_attempt(
-    edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: datetime | None
-) -> None:
-    reply = attempt.reply
-    shown = _build_event(delivery, attempt.number, attempt.at, reply)
-    edit.advance_log.append(shown)
-    edit.publish(
-        "webhook",
-        **shown,
-        state=delivery.state,
-        number=attempt.number,
-        url=attempt.request.url,
-        order_status=delivery.status,
-        status=reply.status,
-        error=reply.error,
-        warning=reply.warning,
-        fault=reply.fault,
-        next_at=timestamp(next_at) if next_at is not None else None,
-        duration_ms=round(reply.duration_ms, 3),
-    )
+class _AttemptEntry(NamedTuple):
+    """The entry for watchers about an attempt, whose texts are masked."""
+
+    delivery: Delivery
+    attempt: WebhookAttempt
+    next_at: datetime | None
+
+    @property
+    def order_id(self) -> str:
+        """The id of the order."""
+        return self.delivery.order_id
+
+    def processed(self) -> ProcessedEvent:
+        """Return the fields for the log of an advance."""
+        delivery, attempt, reply = self.delivery, self.attempt, self.attempt.reply
+        outcome = (
+            reply.fault or reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
+        )
+        return {
+            "at": timestamp(attempt.at),
+            "kind": "webhook",
+            "order_id": delivery.order_id,
+            "label": f"webhook attempt {attempt.number} for {delivery.order_id}: {outcome}",
+            "delivery_id": delivery.id,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event."""
+        attempt, reply = self.attempt, self.attempt.reply
+        return {
+            **self.processed(),
+            "state": self.delivery.state,
+            "number": attempt.number,
+            "url": attempt.request.url,
+            "order_status": self.delivery.status,
+            "status": reply.status,
+            "error": reply.error,
+            "warning": reply.warning,
+            "fault": reply.fault,
+            "next_at": timestamp(self.next_at) if self.next_at is not None else None,
+            "duration_ms": round(reply.duration_ms, 3),
+        }
 
 
 def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
@@ -317,14 +342,3 @@ def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
     edit.schedule(period.after(edit.now), due)
     if isinstance(effect, Swap):
         edit.state = edit.state._replace(swapped=(delivery.id,))
-
-
-def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> ProcessedEvent:
-    outcome = reply.fault or reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
-    return {
-        "at": timestamp(at),
-        "kind": "webhook",
-        "order_id": delivery.order_id,
-        "label": f"webhook attempt {number} for {delivery.order_id}: {outcome}",
-        "delivery_id": delivery.id,
-    }

@@ -107,6 +107,8 @@ def _extend_runs(runs: list[HandlerRun]) -> list[HandlerRun]:
 
 def find_moves_per_webhook(history: ReviewedHistory) -> Iterator[Finding]:
     """Find repeated money movements after duplicate or repetitive webhooks."""
+    if not history.moves:
+        return
     runs = _handler_runs(history.webhooks)
     all_runs = sorted(chain.from_iterable(runs.values()), key=lambda each: each.starts_at)
     equal_calls: dict[CallKind, list[MoneyCall]] = defaultdict(list)

@@ -106,6 +106,8 @@ def _read_after(history: ReviewedHistory, webhook: Delivery, attempt: WebhookAtt
     """
     order_id = webhook.order_id
     reads = [read.at for read in history.attempted_reads[order_id] if start_of(read) >= attempt.real_at]
+    if reads and not is_late(delay := min(reads) - attempt.at):
+        return delay
     created = [
         entry
         for entry in filter(is_creation, history.requests_of[order_id])
@@ -156,6 +158,8 @@ def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
 
 def find_trusted_returns(history: ReviewedHistory) -> Iterator[Finding]:
     """Find customer returns without a subsequent read of the order."""
+    if not history.return_visits:
+        return
     notified = {
         webhook.order_id
         for webhook in history.webhooks
@@ -183,12 +187,13 @@ FailedAttempts = list[tuple[Delivery, WebhookAttempt]]
 
 def find_unanswered_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
     """Find webhooks without a 2xx response, with one finding per order and kind of failure."""
-    early = {each.order_id: end_of(each) for each in history.requests if _sends_webhooks_first(history, each)}
     by_failure: dict[tuple[str, int, str], FailedAttempts] = defaultdict(list)
     for webhook in history.webhooks:
         for attempt in filter(_has_failed, webhook.delivery_attempts):
             kind = webhook.order_id, _status(attempt), _describe_recovery(webhook)
             by_failure[kind].append((webhook, attempt))
+    calls = history.requests if by_failure else ()
+    early = {each.order_id: end_of(each) for each in calls if _sends_webhooks_first(history, each)}
     for (order_id, _, healed), failed in by_failure.items():
         first = failed[0][1]
         was_early = first.real_at < early.get(order_id, EARLIEST_TIME) + EARLY_MARGIN
@@ -401,10 +406,9 @@ def _is_polling(
 
 def find_polling(history: ReviewedHistory) -> Iterator[Finding]:
     """Find repeated reads by a shop that should wait for the webhook."""
-    reasons = _read_reasons(history)
-    for order_id, entries in history.reads.items():
-        if len(entries) <= POLLS_MAX:
-            continue
+    polled = {order_id: entries for order_id, entries in history.reads.items() if len(entries) > POLLS_MAX}
+    reasons = _read_reasons(history) if polled else {}
+    for order_id, entries in polled.items():
         run = _longest_run(history, entries, sorted(reasons[order_id]))
         if len(run) > POLLS_MAX + _count_copies(run[0], sorted(reasons[order_id])):
             yield Finding(

@@ -29,7 +29,7 @@ MASK: Final = "***"
 SECRET_KINDS: Final = "a card number, a card code or an API key"
 NUMBER_MASK: Final = "0"  # a digit, so that JSON stays valid
 PAIR_LENGTH: Final = 2
-NAME_LENGTH_MAX: Final = 100
+NAME_LENGTH_MAX: Final = 1000  # also the names of all headers of a request and its response
 KEY_LENGTH_MIN: Final = 16
 """Shorter API keys may be common words, which a configuration may contain anyway."""
 
@@ -76,10 +76,6 @@ _HEXADECIMAL: Final = bytes(
 _LONG_HEXADECIMAL: Final = (b"0" * 41, b"z" * 33 + b"0" * 8)
 _IDENTIFIER: Final = Pattern(rb"(00000000(?:-0000-0000-0000-0{12}|(?<![0z\xf9-\xfb]0{8})0{24}(?![0z])))")
 """An identifier or a stored card's token, whose digits may look like a card number, in this shape."""
-_DELIMITED: Final = Pattern(
-    rb'-(?<=["/][0-9a-f]{8}-)[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?=["/])'
-)
-"""The end of an identifier that no number touches."""
 _IN_IDENTIFIERS: Final = (b"-0000-0000-0000-", b"0" * 32)
 _SUBSTITUTE: Final = ((b"\xfc", b"\xfd"), (b"\xfe", b"\xff"))
 """Bytes that take the places of identifiers, by whether these begin and end with a digit."""
@@ -101,7 +97,14 @@ _VALUES: Final = bytes.maketrans(_DIGITS + b" ", bytes(range(10)) + b"\0")
 _DOUBLED: Final = bytes.maketrans(_DIGITS + b" ", bytes((0, 2, 4, 6, 8, 1, 3, 5, 7, 9, 0)))
 _IS_MULTIPLE: Final = bytes(not value % 10 for value in range(256))
 
-_CODE_HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
+_CODE_HINTS: Final = (b"cv", b"csc", b"verification")
+_CODE_WORD: Final = b"code"
+_CODE_NAMES: Final = Pattern(
+    b"code(?:%b)"
+    % b"|".join(b"(?<=%b%bcode)" % (word, b"." * gap) for word in (b"card", b"security") for gap in range(5)),
+    re.DOTALL,
+)
+"""The other names of card codes, with up to one character between their words: postal codes are frequent."""
 _NAME: Final = (
     "(?:c(?:vc|vv|ard.?code|(?:vn|sc)2?(?![a-z0-9]))|security.?code|verification.?(?:code|value|number))"
 )
@@ -144,14 +147,44 @@ def mask(text: str, api_key: str | None = None) -> str:
         text = text.replace(api_key, MASK)
     if text.isalpha() or _HARMLESS_TEXT.fullmatch(text) is not None:
         return text
-    lower = _lower(text)
-    if api_key is not None and "basic" in lower and any(map(text.__contains__, _encoded_parts(api_key))):
+    data = text.encode("utf-8", "surrogatepass")
+    if not _may_have_secret(data, api_key):
+        return text
+    lower = data.lower()
+    if api_key is not None and b"basic" in lower:
         text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
-        lower = _lower(text)
-    rest = ""
-    if any(map(lower.__contains__, _CODE_HINTS)):
-        text, rest = _mask_codes(text, lower)
+    text, rest = _mask_codes(text, _lower(text)) if _may_have_code(lower) else (text, "")
     return _mask_numbers(text) + rest
+
+
+def _may_have_secret(data: bytes, api_key: str | None = None) -> bool:
+    """Whether a text in UTF-8 may have a secret; most have none, and are examined no further."""
+    lower = data.lower()
+    if _may_have_code(lower) or _may_have_number(_shorten_gaps(data)):
+        return True
+    if api_key is None:
+        return False
+    return api_key.encode() in data or (
+        b"basic" in lower and any(map(data.__contains__, _encoded_parts(api_key)))
+    )
+
+
+def _may_have_code(lower: bytes) -> bool:
+    if any(map(lower.__contains__, _CODE_HINTS)):
+        return True
+    return _CODE_WORD in lower and _CODE_NAMES.search(lower) is not None
+
+
+def _may_have_number(data: bytes) -> bool:
+    return any(map(data.translate(_SHAPE).__contains__, _IN_NUMBERS))
+
+
+def _shorten_gaps(data: bytes) -> bytes:
+    """Replace the long spellings of a gap between groups by a byte each."""
+    for gap, byte in _SUBSTITUTES:
+        if gap[0] in data:
+            data = data.replace(gap, byte)
+    return data
 
 
 def _mask_codes(text: str, lower: str) -> tuple[str, str]:
@@ -205,14 +238,8 @@ def _mask_digits(text: str) -> str:
 
 def _mask_numbers(text: str) -> str:
     """Mask card numbers, except in identifiers."""
-    data = text.encode("utf-8", "surrogatepass")
-    replaced = [(gap, byte) for gap, byte in _SUBSTITUTES if gap in data]
-    for gap, byte in replaced:
-        data = data.replace(gap, byte)
+    data = _shorten_gaps(text.encode("utf-8", "surrogatepass"))
     if not _may_have_number(data):
-        return text
-    others, removed = _DELIMITED.compiled.subn(b".", data)
-    if removed and not _may_have_number(others):
         return text
     data, identifiers = _take_identifiers(data)
     parts = _read_parts(data, _NUMBER.compiled.split(_shape(data)))
@@ -227,13 +254,9 @@ def _mask_numbers(text: str) -> str:
     if identifiers:
         between = masked.translate(_ANY_SUBSTITUTE).split(_SUBSTITUTE[0][0])
         masked = b"".join(chain.from_iterable(zip_longest(between, identifiers, fillvalue=b"")))
-    for gap, byte in replaced:
+    for gap, byte in _SUBSTITUTES:
         masked = masked.replace(byte, gap)
     return masked.decode("utf-8", "surrogatepass")
-
-
-def _may_have_number(data: bytes) -> bool:
-    return any(map(_shape(data).__contains__, _IN_NUMBERS))
 
 
 def _shape(data: bytes) -> bytes:
@@ -287,11 +310,11 @@ def _are_card_numbers(numbers: list[bytes]) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _encoded_parts(api_key: str) -> tuple[str, ...]:
+def _encoded_parts(api_key: str) -> tuple[bytes, ...]:
     """Return what is the same in all Base64 texts that contain the key, by the bytes before the key."""
     key = api_key.encode()
     return tuple(
-        b64encode(b"x" * before + key).decode()[ceil(before * 8 / 6) : (before + len(key)) * 8 // 6]
+        b64encode(b"x" * before + key)[ceil(before * 8 / 6) : (before + len(key)) * 8 // 6]
         for before in range(3)
     )
 
@@ -305,12 +328,22 @@ def _lower(text: str) -> str:
 class Masking:
     """Masks the secrets of one project in all records other than its orders."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_id: str = "") -> None:
+        """``own_id`` is the id of the project, which most records contain."""
         self.api_key: str | None = None  # in memory only, and only to recognize the key in records
+        self._own_id, self._own_path = f'"{own_id}"'.encode(), f"/{own_id}/".encode()
 
     def mask_text(self, text: str) -> str:
         """Return the text with its secrets masked."""
         return mask(text, self.api_key)
+
+    def is_clean(self, data: bytes) -> bool:
+        """Whether a text has no secrets; the project's own id, alone in its place, is not examined."""
+        others = data.replace(self._own_id, b'""').replace(self._own_path, b"//")
+        if not _may_have_secret(others, self.api_key):
+            return True
+        text = others.decode(errors="surrogateescape")
+        return self.mask_text(text) == text
 
     def mask_record(self, record: Record) -> Record:
         """Return the record with the secrets masked in every string, at every level."""

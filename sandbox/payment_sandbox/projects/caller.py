@@ -6,7 +6,7 @@ passed as arguments.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -137,9 +137,9 @@ class WaitingThread:
 
 
 class Caller:
-    """The call that a thread works for."""
+    """The call that a thread works for, in the context of this object."""
 
-    __slots__ = ("callback_outbox", "cause", "held", "outer", "tracked", "waiting")
+    __slots__ = ("_token", "callback_outbox", "cause", "held", "outer", "tracked", "waiting")
 
     def __init__(self) -> None:
         self.outer = _CALLER.get()  # the enclosing caller of the thread
@@ -150,6 +150,12 @@ class Caller:
             None  # set while a handler processes one of its webhooks, and may call back
         )
         self.waiting: WaitingThread | None = self.outer.waiting if self.outer is not None else None
+
+    def __enter__(self) -> None:
+        self._token = _CALLER.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _CALLER.reset(self._token)
 
     def waiting_thread(self) -> WaitingThread | None:
         """Return this thread if it will deliver webhooks; other threads get copies of its context."""
@@ -170,16 +176,6 @@ def caller() -> Caller:
     return _CALLER.get() or NO_CALLER
 
 
-@contextmanager
-def as_caller(client: Caller) -> Iterator[None]:
-    """Work for a caller in the context."""
-    token = _CALLER.set(client)
-    try:
-        yield
-    finally:
-        _CALLER.reset(token)
-
-
 def _derived_caller() -> Caller:
     """Derive a caller from the current one, for a part of its work."""
     outer, inner = caller(), Caller()
@@ -187,11 +183,11 @@ def _derived_caller() -> Caller:
     return inner
 
 
-def with_cause(record_id: str) -> AbstractContextManager[None]:
-    """Attribute changes in the context to a journal record."""
+def with_cause(record_id: str) -> Caller:
+    """Return a caller whose changes are attributed to a journal record."""
     inner = _derived_caller()
     inner.cause = record_id
-    return as_caller(inner)
+    return inner
 
 
 @contextmanager
@@ -200,14 +196,14 @@ def as_waiting_thread() -> Iterator[WaitingThread]:
     inner = _derived_caller()
     inner.waiting = waiting = WaitingThread()
     try:
-        with as_caller(inner):
+        with inner:
             yield waiting
     finally:
         waiting.thread_id = None
 
 
-def during_delivery(outbox: "Outbox") -> AbstractContextManager[None]:
-    """Mark calls in the context as made by a webhook handler of this outbox."""
+def during_delivery(outbox: "Outbox") -> Caller:
+    """Return a caller whose calls are made by a webhook handler of this outbox."""
     inner = _derived_caller()
     inner.callback_outbox = outbox
-    return as_caller(inner)
+    return inner

@@ -84,7 +84,7 @@ class Edit:
         self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
         self._records: list[Record] = []  # actions and due events
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
-        self._unstored: list[tuple[str, UnstoredEntry]] = []
+        self._unstored: list[tuple[str, Entry]] = []
         self._new_events: set[str] = set()  # ids of transaction events
         self.created: set[str] = set()  # ids of new orders and refunds
         self._moves: list[StatusChange] = []
@@ -263,7 +263,11 @@ class Edit:
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Publish an event once the edit is applied."""
-        self._unstored.append((kind, UnstoredEntry(shorten(data))))
+        self.show(kind, UnstoredEntry(shorten(data)))
+
+    def show(self, kind: str, entry: Entry) -> None:
+        """Show an entry to watchers once the edit is applied."""
+        self._unstored.append((kind, entry))
 
     def plan(self) -> ChangeSet | None:
         """Build the change set, with new versions and webhooks; return None if nothing has changed."""

@@ -84,13 +84,15 @@ class State(NamedTuple):
         return self._replace(unmatched=tuple(dict.fromkeys((*self.unmatched, *sentences)))[-UNMATCHED_MAX:])
 
     @property
-    def chosen(self) -> Configuration:
+    def documents(self) -> tuple[dict[str, Any], Mapping[str, Any], Mapping[str, Any]]:
         """Settings, scenario and faults, as plain data."""
-        settings = {**self.base_settings.newer_settings, **self.base_settings.as_mapping()}
+        return self.base_settings.stored, self.scenario.document, self.faults.document
+
+    @property
+    def chosen(self) -> Configuration:
+        """Settings, scenario and faults, to be stored."""
         return Configuration(
-            settings,
-            dict(self.scenario.document),
-            dict(self.faults.document),
+            *self.documents,
             is_inline=self.scenario.is_inline,
             unmatched=self.unmatched,
         )

@@ -229,7 +229,7 @@ class Events:
         values = entry.data.values()
         text = TEXT_END.join([value for value in values if isinstance(value, str)])
         is_flat = not [value for value in values if isinstance(value, dict | list | tuple)]
-        is_clean = is_flat and self.masking.mask_text(text) == text
+        is_clean = is_flat and self.masking.is_clean(text.encode("utf-8", "surrogatepass"))
         return entry if is_clean else UnstoredEntry(self.masking.mask_record(entry.data))
 
     def _wake_all(self) -> None:

@@ -146,11 +146,11 @@ class LoggedRequest(NamedTuple):
         All texts are examined as one first, because most have no secret.
         """
         headers = (*self.request_headers, *self.response_headers)
-        bodies = [body.decode(errors="surrogateescape") for body in (self.request, self.response)]
-        texts = [self.path, self.query, self.order_id or "", *self.ignored, *self.warnings, *bodies]
+        texts = [self.path, self.query, self.order_id or "", *self.ignored, *self.warnings]
         text = TEXT_END.join([*texts, *map(": ".join, headers), *map(str, self.unknown)])
+        data = b"\0".join((text.encode("utf-8", "surrogatepass"), self.request, self.response))
         names = TEXT_END.join([name for name, _ in headers])
-        is_clean = masking.mask_text(text) == text and not is_code_name(names)
+        is_clean = masking.is_clean(data) and not is_code_name(names)
         if is_clean and self._is_short():
             return self
         masked = self if is_clean else masking.mask_record(self)

@@ -20,7 +20,7 @@ from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.settings import Settings, read_stored_settings
+from payment_sandbox.projects.settings import DEFAULT_SETTINGS, Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Store
 from payment_sandbox.projects.unmatched import (
@@ -87,7 +87,7 @@ class Project:
         self.project_id = identity.project_id
         self.merchant_id = identity.merchant_id
         self.services = services
-        self.masking = Masking()
+        self.masking = Masking(identity.project_id)
         self.events = Events(self.masking)
         self.feed = self.events
         """The events for watchers; in a cluster, those of all servers, with the same numbers at each."""
@@ -130,7 +130,7 @@ class Project:
             if scenario is not None:
                 self.epoch.state = self.epoch.state.with_scenario(scenario)
             if not ignores_quotas:
-                initial = State.initial(Settings(), self.epoch.state.clock)
+                initial = State.initial(DEFAULT_SETTINGS, self.epoch.state.clock)
                 self._refuse_secrets(initial, self.epoch.state)
             self._commit_epoch(self.epoch, ignores_quotas=ignores_quotas)
 
@@ -220,14 +220,13 @@ class Project:
 
     def _refuse_secrets(self, before: State, after: State) -> None:
         """Refuse new secrets in settings, scenario or faults, which are stored and shown unmasked."""
-        old, new = before.chosen, after.chosen
-        for name in ("settings", "scenario", "faults"):
-            document = {
-                key: value
-                for key, value in getattr(new, name).items()
-                if key not in (known := getattr(old, name)) or known[key] != value
+        for known, document in zip(before.documents, after.documents, strict=True):
+            if document is known:
+                continue
+            changed = {
+                key: value for key, value in document.items() if key not in known or known[key] != value
             }
-            paths = list(self.masking.secret_paths(document, ADDRESS_SETTINGS))
+            paths = list(self.masking.secret_paths(changed, ADDRESS_SETTINGS))
             if paths:
                 message = f"must not contain {SECRET_KINDS}, because it is stored and shown unmasked"
                 raise Invalid([Violation(path, message) for path in paths])
@@ -239,8 +238,9 @@ class Project:
         edit = Edit(epoch, now, now, caller())
         whole = epoch.store.complete((change or ChangeSet())._replace(chosen=epoch.state.chosen), edit)
         epoch.timeline.sequence = edit.sequence
-        counters = epoch.counters(epoch.state, epoch.ids, edit.sequence, edit.now)
-        epoch.store.commit(whole._replace(counters=counters), ignores_quotas=ignores_quotas)
+        if epoch.store.is_durable:
+            whole = whole._replace(counters=epoch.counters(epoch.state, epoch.ids, edit.sequence, edit.now))
+        epoch.store.commit(whole, ignores_quotas=ignores_quotas)
 
     # Editing
 

@@ -14,7 +14,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
 from payment_sandbox.projects.project import CreateStore, Project, ProjectEntry, Services, list_project
-from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
+from payment_sandbox.projects.settings import DEFAULT_SETTINGS, NewProjectForm, Settings, read_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
@@ -103,7 +103,7 @@ class Registry:
             if api_key == FIRST_API_KEY:
                 project_id = FIRST_PROJECT_ID
             origin = format(fresh_seed(), "x")
-            start = start._replace(settings={**settings.newer_settings, **settings.as_mapping()})
+            start = start._replace(settings=settings.stored)
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
             project = Project(identity, settings, self.services, self.storages.storage(project_id))
             project.masking.api_key = key
@@ -124,7 +124,7 @@ class Registry:
         clock, choice = self._clock, None
         if isinstance(values, dict):
             clock, choice = values.pop("clock", clock), values.pop("scenario", None)
-        start, settings, scenario = Start(RUNNING), Settings(), None
+        start, settings, scenario = Start(RUNNING), DEFAULT_SETTINGS, None
         violations: list[Violation] = []
         with _collecting(violations):
             start = Start.parse(clock)

@@ -300,20 +300,26 @@ class Settings:
         lists = {name: tuple(values[name]) for name in ("payment_methods", "issuers") if name in values}
         return replace(self, **{**values, **lists})
 
-    def as_mapping(self) -> dict[str, Any]:
-        """Return all settings as plain data."""
-        shown = {name: getattr(self, name) for name in KNOWN_SETTINGS}
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """All settings as plain data, which nobody changes."""
         return {
-            **shown,
+            **{name: getattr(self, name) for name in KNOWN_SETTINGS},
             "payment_methods": list(self.payment_methods),
             "issuers": [dict(bank) for bank in self.issuers],
             "aliases": dict(self.aliases),
             "errors": {name: dict(error) for name, error in self.errors.items()},
         }
 
+    @cached_property
+    def stored(self) -> dict[str, Any]:
+        """The document with the settings from a newer server."""
+        return {**self.newer_settings, **self.document} if self.newer_settings else self.document
+
 
 KNOWN_SETTINGS: Final = tuple(item.name for item in fields(Settings) if item.name != "newer_settings")
 SETTINGS_FORM: Final = SettingsForm()
+DEFAULT_SETTINGS: Final = Settings()
 
 
 def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
@@ -327,7 +333,7 @@ def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
         if isinstance(known.get(name), str):
             known[name] = known[name][: Label.LENGTH_MAX]
     newer_settings = {name: value for name, value in data.items() if name not in KNOWN_SETTINGS}
-    return replace(read_settings(known, Settings(), path), newer_settings=newer_settings)
+    return replace(read_settings(known, DEFAULT_SETTINGS, path), newer_settings=newer_settings)
 
 
 def check_scenario_settings(data: Mapping[str, Any]) -> None:
@@ -336,7 +342,7 @@ def check_scenario_settings(data: Mapping[str, Any]) -> None:
     Raises:
         Invalid: lists them, with paths below ``settings``.
     """
-    read_settings(dict(data), Settings(), "settings")
+    read_settings(dict(data), DEFAULT_SETTINGS, "settings")
 
 
 def read_settings(data: Any, base: Settings, path: str = "", form: SettingsForm | None = None) -> Settings:

@@ -11,7 +11,6 @@ from werkzeug.wrappers import Request, Response
 from payment_sandbox.forms.base import nearest_word
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.loading import LOADING, lazy
-from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.placing import find_resident
 from payment_sandbox.web import merchant
@@ -161,12 +160,12 @@ class SandboxApp:
     def admit(self, call: Call) -> Response | None:
         """Return the refusal of a call whose large body has not arrived; None if its sender may send it."""
         assert call.route is not None, "a route must match"
-        with as_caller(call):
+        with call:
             return call.route.admit(call)
 
     def respond(self, call: Call) -> Response:
         """Answer a call."""
-        with as_caller(call):
+        with call:
             try:
                 response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
             except BaseException:  # without a response, nothing else would release the webhooks

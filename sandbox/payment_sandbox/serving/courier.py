@@ -196,7 +196,7 @@ class _ApplicationInProcess(_HttpAddress):
         posting = Posting(attempt.request, self._send, attempt.timeout_seconds, self._application)
         is_parallel = attempt.are_parallel(over_network=False)
         if self._on_waiting_thread and not is_parallel and caller().waiting_thread() is not None:
-            posting.run_on_waiting_thread(self._courier.run)
+            posting.run_on_waiting_thread()
         else:
             context = copy_context()  # so that the thread gets the event loop of a test
             self._courier.run(lambda: context.run(posting.run))

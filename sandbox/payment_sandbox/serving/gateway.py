@@ -152,6 +152,8 @@ class Gateway:
         is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
         if is_expected and http.transport is not None:
             http.transport.write(CONTINUE_RESPONSE)
+        if http.content.is_eof():
+            body.write(http.content.read_nowait())
         until_seconds = self.loop.time() + seconds_max
         while body.tell() <= bytes_max and not http.content.at_eof():
             if not http.content.is_eof() and cast(Connection, http.protocol).is_half_closed:

@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import cache, lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from io import BufferedReader, RawIOBase
-from threading import Event, Thread, current_thread, get_ident, main_thread
+from threading import Condition, Thread, current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
@@ -206,7 +206,6 @@ class Posting:
         self._send = send
         self._timeout_seconds = timeout_seconds
         self._receiver = receiver
-        self._ended = Event()
         self._answer: Future[Reply] = Future()
         self.sent_seconds = self._started_seconds = monotonic_seconds()
         self._thread = get_ident()
@@ -231,36 +230,32 @@ class Posting:
         body = answer.body.decode(errors="replace")
         self._answer.set_result(self._create_reply(body, traceback=answer.traceback))
 
-    def run_on_waiting_thread(self, run_elsewhere: Callable[[Callable[[], None]], None]) -> None:
+    def run_on_waiting_thread(self) -> None:
         """Send the request on this thread, while another one watches the time.
 
         The time of an inner webhook's handler does not count towards the timeout of the outer one.
         """
         thread, started_seconds = get_ident(), monotonic_seconds()
-        outer = _RUNNING.get(thread)
-        self._thread, _RUNNING[thread] = thread, self
-        run_elsewhere(self._watch)
+        outer = _WATCH.put(thread, self)
         try:
             self.run()
         finally:
-            self._ended.set()
-            if outer is None:
-                del _RUNNING[thread]
-            else:
-                _RUNNING[thread] = outer
+            if outer is not None:
                 outer._started_seconds += monotonic_seconds() - started_seconds
+            _WATCH.put(thread, outer)
 
-    def _watch(self) -> None:
+    def report_if_late(self) -> None:
         """Report a handler that is late, for its reply and for whoever waits for the test."""
-        seconds = self._timeout_seconds
-        while not self._ended.wait(seconds + GRACE_SECONDS):
-            seconds = max(self.late_at_seconds - monotonic_seconds(), 0.0)
-            if not seconds and _RUNNING.get(self._thread) is self:
-                self._report_late_handler(self._location())
-                return
+        if monotonic_seconds() >= self.late_at_seconds:
+            self._report_late_handler(self._location())
+
+    @property
+    def can_be_reported(self) -> bool:
+        """Whether the handler is in this process, and has neither answered nor been reported."""
+        return self._receiver is not None and self._late_location is None and self._status is None
 
     def _report_late_handler(self, location: str | None) -> None:
-        if self._receiver is not None and self._late_location is None and self._status is None:
+        if self._receiver is not None and self.can_be_reported:
             self._late_location = location or ""
             self._receiver.report_late_handler(self._late_location, self._timeout_seconds)
 
@@ -320,8 +315,51 @@ class Posting:
         return Reply(duration_ms, status, body, error, self._warning, traceback)
 
 
-_RUNNING: Final[dict[int, Posting]] = {}
-"""The POST whose handler runs on a waiting thread, by thread; a handler may cause further webhooks."""
+class _Watch:
+    """Watches the time of the handlers on waiting threads, each of which may cause further webhooks.
+
+    Its thread sleeps until a handler may be late, so that a webhook which is answered in time costs no switch
+    between threads.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._running: dict[int, Posting] = {}  # the innermost one of each thread
+        self._thread: Thread | None = None
+        self._wakes_at_seconds = 0.0
+
+    def put(self, thread: int, posting: Posting | None) -> Posting | None:
+        """Watch the POST that a thread runs now, if any; return the one that it ran before."""
+        with self._changed:
+            before = self._running.pop(thread, None)
+            if posting is None:
+                return before
+            self._running[thread] = posting
+            if self._thread is None or not self._thread.is_alive():  # a fork copies no threads
+                self._thread = Thread(target=self._run, name="overdue", daemon=True)
+                start(self._thread)
+            elif posting.late_at_seconds + GRACE_SECONDS < self._wakes_at_seconds:
+                self._changed.notify()
+            return before
+
+    def _run(self) -> None:
+        while (running := self._wait()) is not None:
+            for posting in running:
+                posting.report_if_late()
+
+    def _wait(self) -> list[Posting] | None:
+        """Wait until a handler may be late, and return those that run then; None if none needs watching."""
+        with self._changed:
+            running = [each for each in self._running.values() if each.can_be_reported]
+            if not running:
+                self._thread = None
+                return None
+            self._wakes_at_seconds = min(each.late_at_seconds for each in running) + GRACE_SECONDS
+            self._changed.wait(max(self._wakes_at_seconds - monotonic_seconds(), 0.0))
+            return list(self._running.values())
+
+
+_WATCH: Final = _Watch()
 
 
 def webhook_poster(trusted: Trust | None = None) -> Callable[[WebhookRequest, float], Reply]:

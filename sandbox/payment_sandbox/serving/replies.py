@@ -96,7 +96,7 @@ class HttpReply:
 def _encode_headers(response: Response) -> "CIMultiDict[str]":
     """Encode headers, which have one character for each byte, for aiohttp, which sends UTF-8."""
     headers: CIMultiDict[str] = CIMultiDict()
-    for name, value in response.get_wsgi_headers({}):
+    for name, value in response.headers:
         headers.add(name, value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace"))
     headers[hdrs.SERVER] = SERVER
     return headers

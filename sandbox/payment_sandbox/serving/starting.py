@@ -285,7 +285,7 @@ def _describe_ignored(registry: Registry, declared: DeclaredProject) -> Iterator
 
 def _differing_settings(project: Project, declared: DeclaredProject) -> Iterator[str]:
     state = project.epoch.state
-    before: Mapping[str, Any] = state.base_settings.as_mapping()
+    before: Mapping[str, Any] = state.base_settings.document
     for setting, value in declared.settings.items():
         if setting == "clock":
             configured, start = Start.parse(value), project.identity.start

@@ -4,8 +4,13 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from functools import lru_cache
+from io import BytesIO
 from math import isinf
 from typing import Any, Final
+
+from werkzeug.http import parse_options_header
+from werkzeug.wrappers import Request
 
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml
@@ -45,9 +50,11 @@ def refuse_other_types(call: Call, body: bytes) -> None:
     """
     if not body or body.isspace():
         raise RequestRefused(400, "the body is empty, expected a JSON object")
-    if call.request.mimetype != "application/json":
-        sent = call.request.mimetype or "nothing"
-        raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
+    sent = media_type(call.request.environ.get("CONTENT_TYPE", ""))
+    if sent != "application/json":
+        raise RequestRefused(
+            415, f"Content-Type must be application/json; this request sends {sent or 'nothing'}"
+        )
 
 
 def document_body(call: Call) -> Document:
@@ -57,7 +64,7 @@ def document_body(call: Call) -> Document:
         RequestRefused: see ``json_body``.
         Invalid: not valid YAML; names the line and column.
     """
-    if call.request.mimetype not in YAML_TYPES:
+    if media_type(call.request.environ.get("CONTENT_TYPE", "")) not in YAML_TYPES:
         return Document(json_body(call), has_positions=False)
     try:
         return parse_yaml(raw_body(call).decode("utf-8"))
@@ -82,15 +89,32 @@ def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     Raises:
         RequestRefused: 413 if the body is larger than ``bytes_max``, 415 if it is compressed.
     """
-    request = call.request
-    if (request.content_length or 0) > bytes_max:
+    if body_length(call.request) > bytes_max:
         raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
-    coding = request.environ.get("HTTP_CONTENT_ENCODING", IDENTITY_CODING)
+    coding = call.request.environ.get("HTTP_CONTENT_ENCODING", IDENTITY_CODING)
     if coding.strip().lower() not in ("", IDENTITY_CODING):
         raise RequestRefused(
             415, f"the body is encoded with {coding[:40]!r}; send it without Content-Encoding"
         )
-    return request.get_data()
+    return sent_body(call.request)
+
+
+def body_length(request: Request) -> int:
+    """Return the length of the body as sent; the body of a longer one than allowed is not read."""
+    sent: str = request.environ.get("CONTENT_LENGTH", "")
+    return int(sent) if sent.isdecimal() else 0
+
+
+def sent_body(request: Request) -> bytes:
+    """Return the body, which the sandbox's own servers have read whole."""
+    source = request.environ["wsgi.input"]
+    return source.getvalue() if type(source) is BytesIO else request.get_data()
+
+
+@lru_cache(maxsize=256)
+def media_type(header: str) -> str:
+    """Return the media type in a Content-Type header, in lower case and without parameters."""
+    return parse_options_header(header)[0].lower()
 
 
 def parse(body: bytes) -> Any:

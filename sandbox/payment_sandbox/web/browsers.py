@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from werkzeug.urls import iri_to_uri
 from werkzeug.wrappers import Request, Response
 
 HTML: Final = "text/html; charset=utf-8"
@@ -29,7 +30,7 @@ def csp_headers(form_action: str) -> Mapping[str, str]:
 
 def redirect(address: str) -> Response:
     """Redirect a browser to a GET, with a 303."""
-    return Response(status=SEE_OTHER, headers={"Location": address}, content_type=HTML)
+    return Response(status=SEE_OTHER, headers={"Location": iri_to_uri(address)}, content_type=HTML)
 
 
 def is_browser(request: Request) -> bool:

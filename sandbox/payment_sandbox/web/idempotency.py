@@ -20,7 +20,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order_tables import ORDER, order_record
 from payment_sandbox.web.answers.qr_tables import QR, qr_record
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
-from payment_sandbox.web.bodies import BODY_BYTES_MAX, json_line
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length, json_line, sent_body
 from payment_sandbox.web.call import SAFE_METHODS, Call
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import Facts
@@ -40,7 +40,7 @@ def claim_key(call: Call) -> None:
         RequestRefused: 400, the key has a wrong length.
     """
     request, project = call.request, call.project
-    key = request.headers.get(KEY_HEADER)
+    key = request.environ.get("HTTP_IDEMPOTENCY_KEY")
     if request.method in SAFE_METHODS or (key is None and not project.epoch.store.is_shared):
         return
     if key is not None and not 0 < len(key) <= KEY_LENGTH_MAX:
@@ -80,8 +80,8 @@ def replayed_answer(call: Call, saved: SavedAnswer) -> Response:
 def _describe(call: Call) -> str:
     """Describe a request, to recognize a key reused for another request."""
     request = call.request
-    is_read = (request.content_length or 0) <= BODY_BYTES_MAX
-    body = sha256(request.get_data()).hexdigest()[:16] if is_read else ""
+    is_read = body_length(request) <= BODY_BYTES_MAX
+    body = sha256(sent_body(request)).hexdigest()[:16] if is_read else ""
     return f"{request.method} {request.path} {body}".strip()
 
 

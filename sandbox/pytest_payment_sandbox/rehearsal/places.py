@@ -44,7 +44,7 @@ def current_lines() -> list[SourceLine]:
     return [
         (file, number)
         for file, number in takewhile(lambda frame: frame[0] != POSTING_MODULE, frames)
-        if not file.startswith((*LIBRARY_FOLDERS, "<")) and not _is_foreign(file)
+        if not _is_foreign(file)
     ]
 
 
@@ -62,10 +62,13 @@ def shop_lines(text: str) -> list[SourceLine]:
     return lines[::-1] if own and own[0][2] else lines
 
 
+@lru_cache(maxsize=1024)
 def _is_foreign(file: str) -> bool:
     """Whether a file belongs to a library or a test."""
     name = Path(file).name.lower()
-    return any(each in (name if each in ("test", "spec") else file) for each in FOREIGN_PATHS)
+    return file.startswith((*LIBRARY_FOLDERS, "<")) or any(
+        each in (name if each in ("test", "spec") else file) for each in FOREIGN_PATHS
+    )
 
 
 LOG_NAMES: Final = ("log", "logger", "logging", "print", "sleep", "time", "warnings")

@@ -92,7 +92,7 @@ def _format_assignments(item: Mapping[str, Any] | None) -> str:
 
 def setting_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the settings as ``name=``, for shell completion."""
-    return [f"{name}=" for name in project_settings.Settings().as_mapping() if name.startswith(prefix)]
+    return [f"{name}=" for name in project_settings.Settings().document if name.startswith(prefix)]
 
 
 @remote("settings", example="settings mode=live webhook_url=http://localhost:3000/webhook")
@@ -148,7 +148,7 @@ def servers(call: CommandRun) -> None:
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
 def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Create a project, and print its API key, which is shown only once."""
-    before = {**project_settings.Settings().as_mapping(), "clock": ""}
+    before = {**project_settings.Settings().document, "clock": ""}
     created = call.sandbox.new_project(_parse_settings(pairs, before))
     lines = "project {project_id}\nkey {api_key}"
     call.show(created, lambda answer: lines.format(**answer))

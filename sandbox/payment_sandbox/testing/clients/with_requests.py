@@ -170,15 +170,20 @@ def _with_cookies(headers: Pairs) -> Any:
 
 
 class _Session(requests.Session):
-    """Prepares only what it sends: requests 2.34 makes 200 calls to merge empty headers and parameters."""
+    """Prepares only what it sends: requests 2.34 makes 300 calls to merge what is empty in a request."""
 
     def prepare_request(self, request: requests.Request) -> requests.PreparedRequest:
         """Prepare a request; None stands for the settings of the session."""
         empty: Any = None
-        request.params = request.params or empty
+        request.params = request.params or (empty if self.params else "")
         if not request.headers and None not in self.headers.values():
             request.headers = empty
         return super().prepare_request(request)
+
+    def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:
+        """Merge the settings of a request; None stands for the proxies of the session."""
+        proxies = proxies if proxies or self.trust_env else None
+        return super().merge_environment_settings(url, proxies, stream, verify, cert)
 
 
 def create_session(server: "Server", api_key: str) -> requests.Session:

@@ -207,7 +207,7 @@ def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed
     """Build a form field, keeping the user's input if it was rejected."""
     field = SETTINGS_FORM.fields[name]
     kind = _field_kind(field)
-    value: Any = project.epoch.state.base_settings.as_mapping()[name]
+    value: Any = project.epoch.state.base_settings.document[name]
     if kind == OBJECT:
         value = json.dumps(value) if value else ""
     if is_typed and f"{name}-sent" in call.request.form:

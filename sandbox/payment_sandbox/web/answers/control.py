@@ -50,7 +50,7 @@ def listed_record(project: ProjectEntry) -> records.ListedProject:
     record: records.ListedProject = {
         "project_id": project.project_id,
         "merchant_id": project.merchant_id,
-        "settings": project.settings.as_mapping(),
+        "settings": project.settings.document,
         "clock": {
             "now": timestamp(project.clock.read()),
             "mode": project.clock.mode,

@@ -81,7 +81,17 @@ def order_answer(call: Call, order: Order, status: int = 200) -> Response:
         call.notes.transaction_id = order.transactions[-1].id
     rendered = call.rendered if call.rendered is not None and call.rendered[0] is order else None
     etag, body = serialize_order(call.project, order, rendered[1] if rendered is not None else None)
-    return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
+    response = Response(body, status=status, mimetype=JSON)
+    response.headers["ETag"] = f'"{etag}"'
+    return response
+
+
+def unchanged_answer(project: Project, order: Order) -> Response:
+    """Build the response to a client that has the current version of an order (SET-34)."""
+    response = Response(status=304)
+    response.headers.remove("Content-Type")
+    response.headers["ETag"] = f'"{project.epoch.etag(order)}"'
+    return response
 
 
 def serialize_order(project: Project, order: Order, body: str | None = None) -> tuple[str, bytes]:
@@ -101,7 +111,7 @@ def serialize_order(project: Project, order: Order, body: str | None = None) -> 
 def if_match(call: Call) -> IfMatch | None:
     """Return the check that the request's If-Match header demands; None without a value (SET-33, A66)."""
     request = call.request
-    return request.if_match.contains if request.headers.get("If-Match", "").strip() else None
+    return request.if_match.contains if request.environ.get("HTTP_IF_MATCH", "").strip() else None
 
 
 def refuse_changed_order(call: Call) -> None:

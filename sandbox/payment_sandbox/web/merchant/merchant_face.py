@@ -19,7 +19,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.answers.responses import refuse_changed_order
 from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length, sent_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, refusal_answer, report_refused
 from payment_sandbox.web.error_bodies import RequestRefused
@@ -118,7 +118,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         order_id=order_id,
         unknown=notes.unknown,
         warnings=notes.warnings,
-        caller=TEST if call.request.headers.get("Sandbox-Caller") == "trigger" else call.connection.caller,
+        caller=TEST if request.environ.get("HTTP_SANDBOX_CALLER") == "trigger" else call.connection.caller,
     )
     state = project.epoch.state
     if call.connection.headers is not None and (state.faults.faults or state.scenario_faults.faults):
@@ -140,11 +140,11 @@ def _headers(call: Call) -> Iterable[tuple[bytes, bytes]]:
 
 def _request_body(call: Call) -> bytes:
     request = call.request
-    if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
+    if request.method == "GET" or not 0 < body_length(request) <= BODY_BYTES_MAX:
         return b""
     if "HTTP_CONTENT_ENCODING" in request.environ:  # such a request is refused, and its body cannot be read
         return b""
-    return request.get_data()[:BODY_STORED_BYTES]
+    return sent_body(request)[:BODY_STORED_BYTES]
 
 
 MIDDLEWARES: Final = (

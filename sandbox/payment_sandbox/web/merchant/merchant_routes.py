@@ -35,7 +35,13 @@ from payment_sandbox.web.answers.order_tables import (
 )
 from payment_sandbox.web.answers.plain_records import Currencies, OwnProject
 from payment_sandbox.web.answers.qr_tables import QR, QrForm, qr_record
-from payment_sandbox.web.answers.responses import client_has_version, if_match, json_answer, order_answer
+from payment_sandbox.web.answers.responses import (
+    client_has_version,
+    if_match,
+    json_answer,
+    order_answer,
+    unchanged_answer,
+)
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
@@ -143,7 +149,7 @@ def post_order(call: Call) -> Response:
     _ignore_unknown_locale(call)
     data, violations = read_valid_fields(call, ORDER_FORM)
     violations += handle_unknown(call, [*_details_of_other_methods(project, data)])
-    user_agent = project.masking.mask_text(call.request.headers.get("User-Agent", ""))  # not echoed
+    user_agent = project.masking.mask_text(call.request.environ.get("HTTP_USER_AGENT", ""))  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(project, data, violations)
     for sentence in warnings_about(order):
@@ -167,7 +173,7 @@ def get_order(call: Call, order_id: str) -> Response:
     _refuse_unknown_blocks(blocks)
     project, order = call.project, order_to_show(call, order_id)
     if client_has_version(call, order):
-        return Response(status=304, headers={"ETag": f'"{project.epoch.etag(order)}"'})
+        return unchanged_answer(project, order)
     answer = order_answer(call, order)
     if blocks:
         answer.set_data(_with_blocks(project, order, blocks))
