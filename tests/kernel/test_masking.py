@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from payment_sandbox.kernel.masking import mask
+from payment_sandbox.kernel.masking import Masking, mask
 
 GROUPS = ("4012", "8888", "8888", "1881")
 ORDER_ID = "41111111-1111-4111-8111-111111111111"
@@ -106,6 +106,7 @@ def test_other_texts_stay(text: str) -> None:
         "card%5Bcvc%5D=123&amount=777",
         "%22cvc%22:%20%22123%22&amount=777",
         "security-code: 123, amount 777",
+        "card\u2013code: 123, amount 777",
         "<card cvv2='123' amount='777'/>",
         '{"amount": 777, "cvc": "123"',
         "{amount: 777, cvc: 123}",
@@ -140,6 +141,24 @@ def test_the_value_of_a_field_with_the_name_of_a_code_is_masked(text: str) -> No
 def test_paths_of_words_and_identifiers_stay(path: str, masked: str | None) -> None:
     """Paths of words and identifiers stay; card numbers and keys do not."""
     assert mask(path, "key-of-shop") == (masked or path)
+
+
+def test_the_id_of_the_project_hides_nothing() -> None:
+    """A record with the project's own id is clean; a number beside the id is found, also one that ends in it."""
+    own = "1abcdef0-1111-4111-8111-111111111111"
+    masking = Masking(own)
+    for text in (f'{{"project_id": "{own}", "zip_code": "1012"}}', f"/pay/{own}/", f'"{own}"20261128123456'):
+        assert masking.is_clean(text.encode())
+    number = "".join(GROUPS)
+    for text in (
+        f'"{own}"{number}',
+        f"{number}/{own}/",
+        f"/{own}/{number}",
+        f'{number[:-1]}{own}"',
+        f"x{own}",
+    ):
+        assert masking.is_clean(text.encode()) == (mask(text) == text)
+    assert not masking.is_clean(f"{number[:-1]}{own}".encode())
 
 
 DIGITS = st.text("0123456789", min_size=1, max_size=20)

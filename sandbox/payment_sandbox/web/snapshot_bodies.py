@@ -8,7 +8,7 @@ from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.loading import lazy
