@@ -15,7 +15,6 @@ CODE: Final = "917391739173"  # too long to occur in an identifier by chance
 GROUPS: Final = ("4539", "5787", "6362", "1486")
 JOINTS: Final = ("", " ", "-", "\u00a0")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
-_NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]+")
 _ESCAPES: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 
@@ -28,15 +27,11 @@ def canaries(key: str) -> dict[str, str]:
 
 def shown(text: str, key: str) -> list[str]:
     """Return the secrets that a text contains, however their parts are separated or escaped."""
-    names = set()
-    for plain in _plain(text):
-        bare = _NOT_ALPHANUMERIC.sub("", plain)
-        names |= {
-            name
-            for name, secret in {"number": NUMBER, "code": CODE, "key": key}.items()
-            if _NOT_ALPHANUMERIC.sub("", secret) in bare
-        }
-    return sorted(names)
+    secrets = {"number": NUMBER, "code": CODE, "key": key}
+    spelled = {
+        name: re.compile(r"[\W_]*".join(re.findall(r"[^\W_]", each))) for name, each in secrets.items()
+    }
+    return sorted({name for plain in _plain(text) for name, each in spelled.items() if each.search(plain)})
 
 
 def _plain(text: str) -> Iterator[str]:

@@ -14,11 +14,11 @@ import requests
 from payment_sandbox_verify import service as service_module
 from payment_sandbox_verify.answer import CannotTell, NotVerified
 from payment_sandbox_verify.cleaning import clean_up
-from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.payers import PAGES_MAX
 from payment_sandbox_verify.service import ANSWER_BYTES_MAX, ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import Verdict, is_live, reference_sandbox, verify
 from tests.verification.exchanges import AlteringSession, Exchange
+from tests.verification.scenes import scenes_called
 
 ORDER = {"id": "5a4dbeef", "status": "new", "flags": ["is-test"]}
 Responder = Callable[[BaseHTTPRequestHandler], None]
@@ -212,9 +212,7 @@ def _malform_times(exchange: Exchange) -> None:
 
 def test_malformed_values_do_not_stop_a_run() -> None:
     """Values of other types are differences, and the conversation goes on."""
-    scenes = [
-        scene for scene in all_scenes() if scene.name in ("conditions", "credit-card, paid", "QR requests")
-    ]
+    scenes = scenes_called("conditions", "credit-card, paid", "QR requests")
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(None, _malform_times)
         verification = verify(reference, {}, live=False, scenes=scenes)

@@ -10,7 +10,6 @@ import requests
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.comparing import compare_scene
-from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.player import (
     NEEDS_PATIENCE,
@@ -32,7 +31,7 @@ from payment_sandbox_verify.verifying import (
 )
 from tests.verification.differing import DEVIATIONS, Deviation
 from tests.verification.exchanges import AlteringSession, Exchange
-from tests.verification.scenes import scenes_about, scenes_called, scenes_named
+from tests.verification.scenes import SCENES, scenes_about, scenes_called, scenes_named
 
 AGREEING_MIN = 305
 
@@ -131,9 +130,9 @@ TOGETHER = ("offsets are ignored", "orders have another field", "transactions ha
 @pytest.mark.timeout(900)  # it plays the whole conversation three times
 def test_several_deviations_in_the_whole_conversation(own: VerificationResult) -> None:
     """Each deviation of a server is reported under its own rule, as if it were the only one."""
-    ours = {scene.name: played for scene, (_, played) in zip(all_scenes(), own.pairs, strict=True)}
+    ours = {scene.name: played for scene, (_, played) in zip(SCENES, own.pairs, strict=True)}
     deviations = [DEVIATIONS[name] for name in TOGETHER]
-    differing = differences(lambda scene: ours[scene.name], all_scenes(), *deviations)
+    differing = differences(lambda scene: ours[scene.name], SCENES, *deviations)
     assert sorted(differing) == sorted({rule for each in deviations for rule in each.rules.split()})
 
 
@@ -386,7 +385,7 @@ def test_methods_and_features_of_an_account_are_settings_and_no_differences() ->
     assert comparison.settings == settings
 
 
-PATIENT_SCENES = [scene for scene in all_scenes() if scene.is_patient]
+PATIENT_SCENES = [scene for scene in SCENES if scene.is_patient]
 QUICK_SCENES = [scene for scene in PATIENT_SCENES if "late" not in scene.name]  # quick in real time, too
 RETRY_RULES = {
     rule for scene in PATIENT_SCENES for step in scene.steps for rule in step.rules.split() if "HOOK" in rule

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from werkzeug import Response
 from werkzeug.routing import Map, MapAdapter, Rule
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import Form
 from payment_sandbox.projects.project import Project

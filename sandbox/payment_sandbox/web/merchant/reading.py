@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
