@@ -4,7 +4,7 @@ import gc
 from typing import TYPE_CHECKING, NoReturn
 
 from payment_sandbox.interrupts import exit_silently_on_interrupt
-from payment_sandbox.loading import lazy, load_partially
+from payment_sandbox.loading import lazy, load_validators
 
 if TYPE_CHECKING:
     from payment_sandbox.cli import main as command_line
@@ -16,7 +16,7 @@ def main() -> NoReturn:
     """Run a command; an interrupt during loading ends the process without a traceback."""
     exit_silently_on_interrupt()
     gc.disable()  # while modules load, because collection would only cost time; a command enables it
-    load_partially()
+    load_validators()
     command_line.main()
 
 

@@ -26,13 +26,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
-from importlib.abc import SourceLoader
+from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
 from types import ModuleType
 from typing import Any, Final
 
 LOADING: Final = RLock()
+SERVER_MODULES: Final = {"aiohttp": ("web_server",), "werkzeug": ("routing", "wrappers")}
 
 if hasattr(os, "register_at_fork"):  # a copy would stay locked if another thread was loading at the fork
     os.register_at_fork(
@@ -75,38 +76,38 @@ def lazy(name: str) -> Any:
     return _LazyModule(name)
 
 
-def load_partially() -> None:
-    """Load marshmallow and aiohttp without two parts that no server uses, and which take long to load.
-
-    Of 340 ms to the first response, 30 are the client of aiohttp, whose package imports it, and which reads
-    all certificates of the system. Whatever asks for it later gets it. Called at the start of a program,
-    before any thread.
-    """
-    load_validators()
-    spec = None
-    with suppress(ModuleNotFoundError):  # a command needs no server, or says which installation it needs
-        spec = find_spec("aiohttp") if "aiohttp" not in sys.modules else None
-    if spec is not None:
-        sys.modules["aiohttp"] = module_from_spec(spec)
-        sys.modules["aiohttp"].__class__ = _LatePackage
-
-
 def load_validators() -> None:
     """Load marshmallow without a pattern for e-mail addresses, which is compiled at its first use.
 
     The pattern takes 30 ms, a tenth of a server's start or of a suite's first test.
     """
-    with _late_pattern_of("marshmallow.validate"):
+    with _late_patterns_of("marshmallow.validate"):
         load_module("marshmallow.validate")
 
 
+def load_server_libraries() -> None:
+    """Load aiohttp and Werkzeug without parts that no server uses, or not at first.
+
+    Of 340 ms to the first response, 30 are the client of aiohttp, whose package imports it, and which reads
+    all certificates of the system, 12 the test client and the server of Werkzeug, and 12 the patterns of
+    both. Whatever asks for one of them later gets it. Called before any thread.
+    """
+    with _late_patterns_of(*SERVER_MODULES), suppress(ModuleNotFoundError):  # a server names what is missing
+        for package, modules in SERVER_MODULES.items():
+            if package not in sys.modules and (spec := find_spec(package)) is not None:
+                sys.modules[package] = module_from_spec(spec)
+                sys.modules[package].__class__ = _LatePackage
+            for module in modules:
+                load_module(f"{package}.{module}")
+
+
 @contextmanager
-def _late_pattern_of(module: str) -> Iterator[None]:
-    """Let the patterns of a module be compiled at their first use while it loads."""
+def _late_patterns_of(*modules: str) -> Iterator[None]:
+    """Let the patterns of modules, or of all modules of packages, be compiled at their first use."""
     compile_now = re.compile
 
     def compile_late(pattern: Any, flags: Any = 0) -> Any:
-        is_late = sys._getframe(1).f_globals["__name__"] == module
+        is_late = sys._getframe(1).f_globals["__name__"].startswith(modules)
         return _LatePattern(lambda: compile_now(pattern, flags)) if is_late else compile_now(pattern, flags)
 
     re.compile = compile_late
@@ -125,7 +126,9 @@ class _LatePattern:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # a class looks for some names
             raise AttributeError(name)
-        return getattr(self._compiled(), name)
+        value = getattr(self._compiled(), name)
+        setattr(self, name, value)  # as fast as a pattern's own from now on
+        return value
 
 
 class _LatePackage(ModuleType):
@@ -134,9 +137,10 @@ class _LatePackage(ModuleType):
     def __getattr__(self, name: str) -> Any:
         spec, loader = self.__spec__, self.__loader__
         assert spec is not None
-        assert isinstance(loader, SourceLoader), "the package consists of files"
-        if name == "__version__":
-            return re.findall('^__version__ = "(.+)"', loader.get_source(spec.name) or "", re.MULTILINE)[0]
+        assert isinstance(loader, SourceFileLoader), "the package consists of files"
+        source = loader.get_source(spec.name) or "" if name == "__version__" else ""
+        if version := re.search('^__version__ = "(.+)"', source, re.MULTILINE):
+            return version[1]
         if find_spec(f"{spec.name}.{name}") is not None:
             return load_module(f"{spec.name}.{name}")
         if name.startswith("_"):  # the import system looks for some names

@@ -119,26 +119,32 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
 def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at startup."""
     libraries = (
-        "aiohttp.client aiohttp.web requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets"
+        "aiohttp.client aiohttp.web requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets "
+        "jinja2 werkzeug.serving werkzeug.test"
     )
     ours = "cli.remote judge scenarios.variation serving.tls web.answers.records web.control web.openapi"
     late_modules = {*libraries.split(), *(f"payment_sandbox.{name}" for name in ours.split())}
-    script = "import sys; from payment_sandbox.loading import load_partially; load_partially(); import payment_sandbox.cli.main; from payment_sandbox.cli.server_process import http; http.HttpServer; print(*sys.modules)"
+    script = "import sys; from payment_sandbox.loading import load_server_libraries; load_server_libraries(); import payment_sandbox.cli.main; from payment_sandbox.cli.server_process import http; http.HttpServer; print(*sys.modules)"
     assert late_modules.intersection(run_python(script).stdout.split()) == set()
 
 
 USE_LATE_PARTS = """
 import re, sys
 from importlib.metadata import version
-from payment_sandbox.loading import load_partially
+from payment_sandbox.loading import load_server_libraries, load_validators
 
 compile = re.compile
-load_partially()
+load_validators()
+load_server_libraries()
 assert re.compile is compile
 from payment_sandbox.serving import http
 assert not {"aiohttp.client", "aiohttp.connector", "aiohttp.web"} & {*sys.modules}
 import aiohttp.client
 assert aiohttp.ClientSession is aiohttp.client.ClientSession
+import werkzeug.http
+from werkzeug import Client, Request, test, wrappers
+assert Client is test.Client and Request is wrappers.Request
+assert [werkzeug.http.parse_options_header("text/html; charset=a") for _ in "12"] == [("text/html", {"charset": "a"})] * 2
 from aiohttp import *
 from aiohttp import web
 assert web.Server is http.Server and ClientTimeout is aiohttp.client.ClientTimeout
@@ -153,7 +159,7 @@ except ValidationError as error:
 
 
 def test_what_a_server_leaves_out_of_its_libraries_is_there_for_others() -> None:
-    """The client of aiohttp and a pattern of marshmallow are loaded when something asks for them."""
+    """The clients of aiohttp and Werkzeug and patterns are loaded when something asks for them."""
     assert run_python(USE_LATE_PARTS).stdout == "Not a valid email address.\n"
 
 

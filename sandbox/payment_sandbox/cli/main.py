@@ -22,7 +22,7 @@ from payment_sandbox.extensions import (
     missing_library,
 )
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
-from payment_sandbox.loading import lazy
+from payment_sandbox.loading import lazy, load_server_libraries
 from payment_sandbox.orders.refusals import Invalid, Unknown
 from payment_sandbox.version import __version__
 
@@ -79,7 +79,9 @@ def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
     if context.invoked_subcommand != serve.name and is_silent_on_interrupt():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # for cleanup; serve has its own handler
-    if context.invoked_subcommand != serve.name:
+    if context.invoked_subcommand == serve.name:
+        load_server_libraries()
+    else:
         gc.enable()
     if context.invoked_subcommand is None:
         say(*context.get_help().split("\n"), to_stderr=True)

@@ -37,7 +37,7 @@ else:
 
 EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
 SWITCH_INTERVAL_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
-COLLECTION_THRESHOLDS: Final = (700, 10, 1)  # a full collection for every 15,000 new objects that live on
+COLLECTION_THRESHOLDS: Final = (700, 5, 1)  # a full collection for every 8,000 new objects that live on
 FIRST_ORDER: Final = (
     '{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}'
 )
@@ -324,6 +324,7 @@ def _server_tls_context(
 
 
 def warm_up(server: Server) -> None:
-    """Load the modules that the first page and the first webhook need."""
+    """Load the modules that the first page and the first webhook need, which collections then skip."""
     server.app.parts()
     load_module("requests")  # sends webhooks
+    gc.freeze()

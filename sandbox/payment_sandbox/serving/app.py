@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from werkzeug import Request, Response
 from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.routing import Map, MapAdapter, Rule
+from werkzeug.wrappers import Request, Response
 
 from payment_sandbox.forms.base import nearest_word
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.placing import find_resident
@@ -33,13 +34,13 @@ else:
 
 GUESSED_LENGTH_MAX: Final = 200
 HEALTH_PATHS: Final = ("/health", "/metrics")
-_API_ROOT: Final = re.compile(r"/+(v1|control|health)(?:/+|\Z)")
-_EMPTY_ID: Final = re.compile(r"/v1/orders/(?:/|[^/]+/(transaction)s//)")
+_API_ROOT: Final = Pattern(r"\A/+(v1|control|health)(?:/+|\Z)")
+_EMPTY_ID: Final = Pattern(r"\A/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
 
 def _normalize(path: str) -> str:
     """Remove empty segments before the resource of an API (A64)."""
-    return _API_ROOT.sub(r"/\1/", path, count=1) if _API_ROOT.match(path) else path
+    return _API_ROOT.sub(r"/\1/", path)
 
 
 class Part:
@@ -62,7 +63,7 @@ class Part:
 
     def match(self, call: Call, path: str) -> None:
         """Find the route of a call."""
-        empty = _EMPTY_ID.match(path) if "//" in path else None
+        empty = _EMPTY_ID.search(path) if "//" in path else None
         if empty is not None:
             call.routing_error = NotFound(f"the {empty[1] or 'order'} id is empty")
             return
@@ -139,7 +140,7 @@ class SandboxApp:
         if base and sent.startswith(f"{base}/") and self._is_known(sent.removeprefix(base)):
             sent = sent.removeprefix(base)
         environ["PATH_INFO"] = _normalize(sent) if "//" in sent else sent
-        call = Call(self.site, Request(environ), connection)
+        call = Call(self.site, Request(environ, populate_request=False), connection)
         call.has_empty_segments = environ["PATH_INFO"] != sent
         path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
         self._part_of(path).match(call, path)

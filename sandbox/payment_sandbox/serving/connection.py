@@ -17,7 +17,7 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from payment_sandbox.serving.replies import error
 
 if TYPE_CHECKING:
-    from werkzeug import Response
+    from werkzeug.wrappers import Response
 
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
 HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from aiohttp import web_request, web_response
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 from aiohttp.http import HttpVersion10, HttpVersion11
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, HEAD_TOO_LONG, Connection
 from payment_sandbox.serving.placing import Placement, Places, Pool, place

@@ -6,17 +6,16 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-
 from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
-    from payment_sandbox.serving import http
+    from payment_sandbox.serving import http, plain_server
     from payment_sandbox.serving.app import SandboxApp
 else:
     http = lazy("payment_sandbox.serving.http")
+    plain_server = lazy("payment_sandbox.serving.plain_server")
 
 
 class SiteServer(Protocol):
@@ -46,7 +45,7 @@ class LazyServer:
         self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = url_of(host, self.port)
-        self._server: http.HttpServer | PlainServer | None = None
+        self._server: http.HttpServer | plain_server.PlainServer | None = None
         self._thread: Thread | None = None
         self._stop_receiver, self._stop_sender = socket.socketpair()
 
@@ -77,46 +76,8 @@ class LazyServer:
         try:
             self._server = http.HttpServer(self._socket)
         except ModuleNotFoundError:
-            self._server = PlainServer(self._socket)
+            self._server = plain_server.PlainServer(self._socket)
         self._server.start(application)
-
-
-class PlainServer:
-    """Werkzeug's server, with which suites need no aiohttp: the plugin adds few packages to a shop's."""
-
-    def __init__(self, bound: socket.socket) -> None:
-        self._bound = bound
-        self._server: BaseWSGIServer | None = None
-
-    def start(self, application: "SandboxApp") -> None:
-        """Serve on background threads."""
-        host, port = self._bound.getsockname()[:2]
-        self._server = server = make_server(
-            host,
-            port,
-            application,
-            threaded=True,
-            request_handler=_QuietHandler,
-            fd=self._bound.fileno(),
-        )
-        start(Thread(target=server.serve_forever, name="server", daemon=True))
-
-    def stop(self, finish_seconds: float = 0.0) -> None:
-        """Accept no more connections."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-
-
-class _QuietHandler(WSGIRequestHandler):
-    """Closes cut connections, and logs nothing."""
-
-    def log(self, *_: object) -> None:
-        """Do nothing, because the journal records all calls."""
-
-    def connection_dropped(self, error: BaseException, environ: object = None) -> None:
-        """Close the connection after a fault cut the response."""
-        self.close_connection = True
 
 
 class NoPort:

@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import hdrs, web_request, web_response
 from aiohttp.http import HttpVersion10
 from multidict import CIMultiDict
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.web.error_bodies import TYPE_BY_STATUS, error_body
 

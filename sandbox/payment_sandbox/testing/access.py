@@ -10,13 +10,14 @@ from payment_sandbox.client.client import SandboxClient, Transport
 from payment_sandbox.loading import lazy
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.scenarios.catalogue import ready_texts
+from payment_sandbox.serving import lazy_servers
 from payment_sandbox.serving.sessions import describe_failure, direct_session
 
 if TYPE_CHECKING:
     import requests
 
     from payment_sandbox.projects.project import Project
-    from payment_sandbox.serving import config, lazy_servers
+    from payment_sandbox.serving import config
     from payment_sandbox.serving import server as serving
     from payment_sandbox.testing.clients import intercepting, with_requests
     from payment_sandbox.testing.clients.intercepting import Interceptions
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 else:
     serving = lazy("payment_sandbox.serving.server")
     config = lazy("payment_sandbox.serving.config")
-    lazy_servers = lazy("payment_sandbox.serving.lazy_servers")
     intercepting = lazy("payment_sandbox.testing.clients.intercepting")
     with_requests = lazy("payment_sandbox.testing.clients.with_requests")
     language = lazy("payment_sandbox.ui.pages.language")

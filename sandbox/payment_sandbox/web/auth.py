@@ -6,8 +6,8 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from werkzeug import Response
 from werkzeug.datastructures import Authorization
+from werkzeug.wrappers import Response
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project

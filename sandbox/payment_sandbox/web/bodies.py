@@ -9,8 +9,8 @@ from io import BytesIO
 from math import isinf
 from typing import Any, Final
 
-from werkzeug import Request
 from werkzeug.http import parse_options_header
+from werkzeug.wrappers import Request
 
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml

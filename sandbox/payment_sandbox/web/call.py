@@ -6,8 +6,8 @@ from datetime import datetime
 from threading import Event
 from typing import Any, Final
 
-from werkzeug import Request
 from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Request
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.operations.agenda import clean_up_agenda

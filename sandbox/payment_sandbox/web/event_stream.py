@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from werkzeug import Request
+from werkzeug.wrappers import Request
 
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event, Events
 from payment_sandbox.projects.slots import Slot

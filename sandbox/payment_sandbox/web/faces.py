@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension

@@ -10,7 +10,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import KeyInUse

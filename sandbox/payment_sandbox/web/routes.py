@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from werkzeug import Response
 from werkzeug.routing import Map, MapAdapter, Rule
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import Form
 from payment_sandbox.projects.project import Project
@@ -51,11 +51,6 @@ class RecordList(NamedTuple):
 
     record: Any
     name: str
-
-
-def declare_list(record: Any, name: str) -> RecordList:
-    """Declare a list of records as the response of a route; ``name`` is its name in OpenAPI."""
-    return RecordList(record, name)
 
 
 class ResolvedRoute(NamedTuple):

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.move_clock import advance_clock, change_clock

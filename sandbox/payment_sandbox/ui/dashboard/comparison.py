@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.judge import FindingGroup

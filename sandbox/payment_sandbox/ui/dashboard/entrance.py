@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import UUID

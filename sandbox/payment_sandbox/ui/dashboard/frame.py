@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.judge.beliefs import format_moment_of_day
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, takewhile
 from typing import Final, NamedTuple
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.judge import FindingGroup, cents_at_risk
 from payment_sandbox.judge.beliefs import is_behind, shop_statuses

@@ -1,6 +1,6 @@
 """The mistakes of the shop, and the cases that it has not met yet."""
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.judge.beliefs import format_moment_of_day

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any, Final, cast
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.judge.history import TimelineEntry, as_mapping, fold, history
 from payment_sandbox.judge.in_words import describe_history

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain, islice, takewhile
 from typing import Final, NamedTuple
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.delivery.sending import WEBHOOK_HEADERS, standard_body, standard_url
 from payment_sandbox.judge.beliefs import format_moment_of_day, status_in

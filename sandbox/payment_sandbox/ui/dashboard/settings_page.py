@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import Choice, Flag, Items
 from payment_sandbox.forms.fields import Anything, Number

@@ -3,7 +3,7 @@
 import hmac
 from typing import Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.projects.project import Project, ProjectEntry
 from payment_sandbox.web.call import Call

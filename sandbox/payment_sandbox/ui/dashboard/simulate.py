@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.methods import ALL_METHODS

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask

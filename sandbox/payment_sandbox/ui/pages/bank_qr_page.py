@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Final
 from zlib import compress, crc32
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.operations.bank_qr import scan

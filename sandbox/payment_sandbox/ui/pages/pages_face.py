@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged

@@ -4,8 +4,8 @@ import hmac
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from werkzeug import Response
 from werkzeug.urls import iri_to_uri
+from werkzeug.wrappers import Response
 
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.messages import translate_reason

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.epoch import IfMatch

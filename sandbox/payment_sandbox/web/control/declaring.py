@@ -29,7 +29,7 @@ from typing import (
     get_type_hints,
 )
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import Choice, DateTime, Flag, Form, PeriodText, Text, Whole, read, repairs
 from payment_sandbox.forms.fields import Number

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, cast
 
 from marshmallow import ValidationError, validate
 from marshmallow.exceptions import SCHEMA
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.delivery.receivers import OfferedAttempt, listener_of
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, checks

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms.fields import COMMON_MESSAGES, ZERO_PERIOD

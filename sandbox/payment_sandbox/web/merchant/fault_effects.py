@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any, ClassVar, Generic, TypeVar
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.projects.http_clients import find_resent
 from payment_sandbox.projects.journal import (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from werkzeug import Response
+from werkzeug.wrappers import Response
 
 from payment_sandbox.forms import NOTHING, Cents, Choice, Form, FormPart, Items, NothingForm, Text, Whole
 from payment_sandbox.forms.base import UnknownKey

@@ -1,0 +1,50 @@
+"""The server of suites without aiohttp."""
+
+import socket
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from payment_sandbox.serving.threads import start
+
+if TYPE_CHECKING:
+    from payment_sandbox.serving.app import SandboxApp
+
+
+class PlainServer:
+    """Werkzeug's server, with which suites need no aiohttp: the plugin adds few packages to a shop's."""
+
+    def __init__(self, bound: socket.socket) -> None:
+        self._bound = bound
+        self._server: BaseWSGIServer | None = None
+
+    def start(self, application: "SandboxApp") -> None:
+        """Serve on background threads."""
+        host, port = self._bound.getsockname()[:2]
+        self._server = server = make_server(
+            host,
+            port,
+            application,
+            threaded=True,
+            request_handler=_QuietHandler,
+            fd=self._bound.fileno(),
+        )
+        start(Thread(target=server.serve_forever, name="server", daemon=True))
+
+    def stop(self, finish_seconds: float = 0.0) -> None:
+        """Accept no more connections."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """Closes cut connections, and logs nothing."""
+
+    def log(self, *_: object) -> None:
+        """Do nothing, because the journal records all calls."""
+
+    def connection_dropped(self, error: BaseException, environ: object = None) -> None:
+        """Close the connection after a fault cut the response."""
+        self.close_connection = True
