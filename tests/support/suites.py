@@ -40,7 +40,7 @@ def shop(payment_sandbox):
 
 PLUGINS: Final = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    "PYTEST_PLUGINS": "pytest_payment_sandbox.plugin,pytest_asyncio.plugin,pytest_timeout,xdist.plugin",
+    "PYTEST_PLUGINS": "pytest_payment_sandbox.plugin,pytest_asyncio.plugin,pytest_socket,pytest_timeout,xdist.plugin",
 }
 """The environment of pytest with the plugins that a merchant's suite needs: all of them take two seconds to load."""
 
