@@ -1,5 +1,6 @@
 """The length of the path of a call from the socket to the response, which every reader follows; only growth fails."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,10 @@ from typing import NamedTuple
 
 import payment_sandbox
 from payment_sandbox.projects.locks import check_order
+from payment_sandbox.testing.reviews import WARN, review
+from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.driver import Sandbox, card
+from tests.support.in_process import place, shop_that
 from tests.support.servers import make_server
 from tests.support.shop import Shop
 
@@ -28,6 +32,8 @@ class PathLength(NamedTuple):
 CREATION_MAX = PathLength(364, 54, 115)  # 332, 52, 109; callbacks vary
 PAYMENT_MAX = PathLength(1650, 83, 530)  # 1,475, 81, 480; more on a busy machine
 """A creation, the customer's payment, and the advance that delivers both webhooks."""
+TEST_MAX = PathLength(1960, 104, 665)  # 1,923, 104, 655
+"""A test with the fixture, whose project is new."""
 
 
 class Recorder:
@@ -82,3 +88,23 @@ def test_the_path_of_a_call_does_not_grow(shop: Shop) -> None:
         creation, payment = recorder.shortest(lambda: sandbox.place(card())), recorder.shortest(pay)
     assert all(length <= limit for length, limit in zip(creation, CREATION_MAX, strict=True)), creation
     assert all(length <= limit for length, limit in zip(payment, PAYMENT_MAX, strict=True)), payment
+
+
+def test_the_path_of_a_payment_test_does_not_grow() -> None:
+    """A test with the fixture stays within its limit: a project, a payment with two webhooks, and the review."""
+    recorder = Recorder()
+
+    def pay() -> None:
+        with server.project() as sandbox:
+            sandbox.deliver_to(shop_that(lambda order_id: None))
+            sandbox.act(place(sandbox))
+            review(sandbox, WARN, "", expect=["HOOK-08"])
+
+    check_order(on=False)
+    with PaymentSandboxServer() as server:
+        pay()  # loads what is loaded at the first use
+        sys.setprofile(recorder)
+        test = recorder.shortest(pay)
+        sys.setprofile(None)
+    check_order(on=True)
+    assert all(length <= limit for length, limit in zip(test, TEST_MAX, strict=True)), test

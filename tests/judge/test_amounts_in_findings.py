@@ -11,7 +11,7 @@ from payment_sandbox.cli.annotations import Annotation, format_findings
 from payment_sandbox.client.project_review import Review
 from payment_sandbox.judge import Finding, cents_at_risk, group_findings
 from payment_sandbox.orders.amounts import euros
-from payment_sandbox.scenarios.variation_catalogue import DEBT
+from payment_sandbox.scenarios.risks import DEBT
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.driver import CUSTOMER, LINES
 from tests.support.in_process import shop_that

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from payment_sandbox.scenarios.variation_catalogue import DEBT
+from payment_sandbox.scenarios.risks import DEBT
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import shop_that
 

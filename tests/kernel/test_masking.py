@@ -34,7 +34,14 @@ def test_groups_of_a_card_number_are_masked(separator: str) -> None:
 def test_an_api_key_is_masked(key: str) -> None:
     """An API key is masked as plain text, in JSON, and in a Basic header."""
     credentials = b64encode(f"{key}:password".encode()).decode()
-    for text in (f"key {key}!", json.dumps({key: key}), f"?key={key}", f"Basic {credentials}", key):
+    for text in (
+        f"key {key}!",
+        json.dumps({key: key}),
+        f"?key={key}",
+        f"Basic {credentials}",
+        f"Basic {credentials}\u017f",
+        key,
+    ):
         masked = mask(text, key)
         assert key not in masked
         assert credentials not in masked
@@ -194,7 +201,7 @@ def mask_slowly(match: re.Match[str]) -> str:
                 "501800000009",
                 ORDER_ID,
                 "79ef8de3f48599518263517c32bc065e",
-                *(" ", "-", "+", "%20", "%22", "%4F", "%C2%A0", "\u00a0", ", ", "x", "g ", "\n", "é"),
+                *(" ", "-", "+", "%20", "%22", "%4F", "%09", "%C2%A0", "\u00a0", ", ", "x", "g ", "\n", "é"),
             ]
         )
         | DIGITS,

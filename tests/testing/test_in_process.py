@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -176,3 +177,15 @@ def test_wrong_settings_are_refused_alike(running: bool) -> None:
             ["credit-card"],
         )
         sandbox.stop()
+
+
+def test_a_webhook_that_is_answered_in_time_starts_no_thread() -> None:
+    """One thread watches the time of all webhooks to a shop in this process."""
+    threads_before = set(threading.enumerate())
+    with PaymentSandboxServer() as server, server.project() as sandbox:
+        sandbox.deliver_to(shop_that(lambda order_id: None))
+        for _ in range(3):
+            sandbox.act(place(sandbox))
+        assert [len(webhook["attempts"]) for webhook in sandbox.webhooks] == [1] * 6
+    started = [thread.name for thread in set(threading.enumerate()) - threads_before]
+    assert started in ([], ["overdue"])

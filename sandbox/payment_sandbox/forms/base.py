@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -19,6 +19,7 @@ NO_OBJECT: Final = "must be an object"
 WRONG_TYPE: Final = "must be "
 PHP_HINT: Final = " (in PHP, an empty object is new stdClass() or (object) [])"
 SHOWN_LENGTH_MAX: Final = 40  # the characters of a refused value in a message
+NAME_LENGTH_MAX: Final = 100  # a longer key is examined each time
 
 
 class Problem(str):
@@ -174,6 +175,12 @@ def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:
     """Return the closest known word; None if no word is close."""
+    find = _nearest if len(word) <= NAME_LENGTH_MAX else _nearest.__wrapped__
+    return find(word, tuple(known))
+
+
+@lru_cache(maxsize=256)  # a shop sends the same unknown keys with each request
+def _nearest(word: str, known: tuple[str, ...]) -> str | None:
     return next(iter(get_close_matches(word, known, n=1)), None)
 
 

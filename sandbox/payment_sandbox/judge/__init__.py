@@ -79,7 +79,7 @@ from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import LoggedRequest, number_of
 from payment_sandbox.projects.order_logs import OrderLog, log_of, order_logs
-from payment_sandbox.scenarios.variation_catalogue import LAPSE, UNSHIPPED
+from payment_sandbox.scenarios.risks import LAPSE, UNSHIPPED
 
 __all__ = [
     "HINT",

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from payment_sandbox.scenarios import variation_catalogue as risks
+from payment_sandbox.scenarios import risks
 
 MISTAKES_PAGE: Final = "/docs/mistakes/"
 CALL_VERBS: Final = {

@@ -48,7 +48,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.http_clients import client_of
 from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
-from payment_sandbox.scenarios.variation_catalogue import DOUBLE_PAYMENT
+from payment_sandbox.scenarios.risks import DOUBLE_PAYMENT
 
 CONFLICT_STATUS: Final = 409
 GRACE_PERIOD: Final = timedelta(seconds=0.3)

@@ -65,8 +65,11 @@ _NUMBER: Final = Pattern(
     )
 )
 """A number in a form of card numbers, in the shape of a text."""
-_IN_NUMBERS: Final = (b"0" * 12, b"0000_0000_0000", b"0000_000000_0000")
-"""Each number has one of these in its shape, which most texts have not."""
+_DIGITS_MIN: Final = b"0" * 12
+_IN_GROUPS: Final = (b"0000_0000_0000", b"0000_000000_0000")
+"""Each number has this or one of these in its shape, which most texts have not."""
+_OTHERS_MAX: Final = 100
+"""The other numbers examined one by one, such as those of orders and articles; many are examined together."""
 _HEXADECIMAL: Final = bytes(
     ord("0" if byte in b"0123456789abcdef" else "z" if byte in range(ord("g"), ord("z") + 1) else ".")
     if byte not in b"-\xf9\xfa\xfb"
@@ -87,10 +90,11 @@ _GROUP_END: Final = Pattern(b"[0-9]{4,6}[a-f]")  # in 1111 1111abcd-...
 _VERSIONS: Final = b"12345678"
 _VARIANTS: Final = b"89ab"
 _NOT_IN_NUMBERS: Final = bytes(set(range(256)) - set(_DIGITS) - set(b"\n"))
-_OF_NO_BRAND: Final = Pattern(
-    rb"\n(?!6|5[0678]|(?=[0-9]{13})(?:[45]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720)))[0-9]+"
-)
-"""A line with a number of no card's brand; only two brands have numbers of twelve digits."""
+_BRANDS: Final = rb"6|5[0678]|(?=[0-9]{13})(?:[45]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))"
+"""The first digits of card numbers; only two brands have numbers of twelve digits."""
+_OF_BRAND: Final = Pattern(_BRANDS)
+_OF_NO_BRAND: Final = Pattern(rb"\n(?!%b)[0-9]+" % _BRANDS)
+"""A line with a number of no card's brand."""
 _WRONG: Final = b"\n1"  # a wrong check digit
 _DIGITS_MAX: Final = 20  # an even number, one more than numbers have
 _VALUES: Final = bytes.maketrans(_DIGITS + b" ", bytes(range(10)) + b"\0")
@@ -132,7 +136,7 @@ group, or any other field with its value in the second. A name without a value m
 is searched twice."""
 _OF_JSON: Final = 1
 _DECODER: Final = json.JSONDecoder()
-_BASIC: Final = Pattern(r"(\bbasic[\s:]{1,8})([a-z0-9+/]{4,4000})={0,2}", re.IGNORECASE)
+_BASIC: Final = Pattern(r"(\bbasic[\s:]{1,8})((?a:[a-z0-9+/]{4,4000}))={0,2}", re.IGNORECASE)
 _CODES_MIN: Final = 20
 _CHARACTERS_PER_CODE: Final = 300
 _WITHOUT_DIGITS: Final = bytes.maketrans(_DIGITS, NUMBER_MASK.encode() * 10)
@@ -176,7 +180,20 @@ def _may_have_code(lower: bytes) -> bool:
 
 
 def _may_have_number(data: bytes) -> bool:
-    return any(map(data.translate(_SHAPE).__contains__, _IN_NUMBERS))
+    shape = _shape(data)
+    if any(map(shape.__contains__, _IN_GROUPS)):
+        return True
+    place = shape.find(_DIGITS_MIN)
+    for _ in range(_OTHERS_MAX):
+        if place < 0:
+            return False
+        if _OF_BRAND.compiled.match(data, place) is not None:
+            return True
+        place += len(_DIGITS_MIN)
+        while shape.startswith(b"0", place):
+            place += 1
+        place = shape.find(_DIGITS_MIN, place)
+    return True
 
 
 def _shorten_gaps(data: bytes) -> bytes:

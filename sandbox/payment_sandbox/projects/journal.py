@@ -147,12 +147,14 @@ class LoggedRequest(NamedTuple):
         """
         headers = (*self.request_headers, *self.response_headers)
         texts = [self.path, self.query, self.order_id or "", *self.ignored, *self.warnings]
-        text = TEXT_END.join([*texts, *map(": ".join, headers), *map(str, self.unknown)])
-        data = b"\0".join((text.encode("utf-8", "surrogatepass"), self.request, self.response))
+        texts += [*map(": ".join, headers), *map(str, self.unknown)]
+        text = TEXT_END.join(texts).encode("utf-8", "surrogatepass")
+        data = b"\0".join((text, self.request, self.response))
         names = TEXT_END.join([name for name, _ in headers])
         is_clean = masking.is_clean(data) and not is_code_name(names)
-        if is_clean and self._is_short():
-            return self
+        body_length = max(len(self.request), len(self.response))
+        if is_clean and max(map(len, texts)) <= HEADER_VALUE_MAX and body_length <= JOURNAL_BODY_BYTES:
+            return self  # nothing is truncated
         masked = self if is_clean else masking.mask_record(self)
         return masked._replace(
             path=truncate_masked(masked.path, self.path, PATH_LENGTH_MAX),
@@ -163,13 +165,6 @@ class LoggedRequest(NamedTuple):
             request_headers=_truncate_headers(masked.request_headers, self.request_headers),
             response_headers=_truncate_headers(masked.response_headers, self.response_headers),
         )
-
-    def _is_short(self) -> bool:
-        """Whether no value of the entry is truncated."""
-        values = [value for _, value in chain(self.request_headers, self.response_headers)]
-        texts_length = max(map(len, (self.path, self.query, self.order_id or "", *values)))
-        bodies_length = max(len(self.request), len(self.response))
-        return texts_length <= HEADER_VALUE_MAX and bodies_length <= JOURNAL_BODY_BYTES
 
     def summary(self) -> dict[str, Any]:
         """Return the fields for an event."""

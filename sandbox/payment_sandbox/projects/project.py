@@ -207,8 +207,8 @@ class Project:
 
     def end_waiting(self) -> None:
         """End all calls that wait for this project."""
-        self.events.end()
-        self.feed.end()
+        for events in {self.events, self.feed}:
+            events.end()
         self.epoch.outbox.wake()
 
     def _replace_current(self, epoch: Epoch, change: ChangeSet) -> None:

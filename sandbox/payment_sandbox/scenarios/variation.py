@@ -270,8 +270,7 @@ class Variation:
 
     def applies_to(self, step: Step) -> bool:
         """Whether the variation applies to a step."""
-        conditions = (
-            self.condition,
-            self.effect.condition if isinstance(self.effect, ReplacementScene) else None,
-        )
-        return step.kind in self.kinds and all(each(step.about) for each in conditions if each is not None)
+        if step.kind not in self.kinds:
+            return False
+        of_scene = self.effect.condition if isinstance(self.effect, ReplacementScene) else None
+        return all(each(step.about) for each in (self.condition, of_scene) if each is not None)

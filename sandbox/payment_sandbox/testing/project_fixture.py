@@ -27,6 +27,7 @@ from payment_sandbox.projects.unmatched import unmatched_rules
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
 from payment_sandbox.testing.calling_loop import CALLING_LOOP
+from payment_sandbox.testing.shops import receiving
 from payment_sandbox.web.answers import records as answers
 
 if TYPE_CHECKING:
@@ -38,13 +39,12 @@ if TYPE_CHECKING:
     from payment_sandbox.testing import loops
     from payment_sandbox.testing.clients import with_httpx
     from payment_sandbox.testing.clients.intercepting import Route
-    from payment_sandbox.testing.shops import browser, receiving
+    from payment_sandbox.testing.shops import browser
 else:
     freezegun = lazy("freezegun")
     loops = lazy("payment_sandbox.testing.loops")
     with_httpx = lazy("payment_sandbox.testing.clients.with_httpx")
     browser = lazy("payment_sandbox.testing.shops.browser")
-    receiving = lazy("payment_sandbox.testing.shops.receiving")
 
 __tracebackhide__ = ends_at_caller
 
@@ -65,7 +65,7 @@ class ShopInProcess:
     api_key: str
     client: SandboxClient
 
-    _receiver: "receiving.ShopReceiver | None" = None
+    _receiver: receiving.ShopReceiver | None = None
     _browsers: "Sequence[browser.Browser]" = ()
     _previous_url: str | None = None  # the previous webhook_url
 

@@ -53,11 +53,6 @@ class RecordList(NamedTuple):
     name: str
 
 
-def declare_list(record: Any, name: str) -> RecordList:
-    """Declare a list of records as the response of a route; ``name`` is its name in OpenAPI."""
-    return RecordList(record, name)
-
-
 class ResolvedRoute(NamedTuple):
     """A resolved route; ``answer`` runs the view inside the middlewares of its face."""
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from payment_sandbox.scenarios.risks import LAPSE
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, Step
-from payment_sandbox.scenarios.variation_catalogue import LAPSE
 from pytest_payment_sandbox.rehearsal.causes import Signs, find_cause
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,

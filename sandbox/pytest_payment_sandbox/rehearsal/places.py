@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
-from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -40,12 +39,13 @@ class LocatedCall(NamedTuple):
 
 def current_lines() -> list[SourceLine]:
     """Return the lines of the shop in the current call, innermost first, up to the webhook handler."""
-    frames = ((code.co_filename, str(number)) for code, number in stack_frames())
-    return [
-        (file, number)
-        for file, number in takewhile(lambda frame: frame[0] != POSTING_MODULE, frames)
-        if not _is_foreign(file)
-    ]
+    lines: list[SourceLine] = []
+    for code, number in stack_frames():
+        if code.co_filename == POSTING_MODULE:
+            break
+        if not _is_foreign(code.co_filename):
+            lines.append((code.co_filename, str(number)))
+    return lines
 
 
 def shop_lines(text: str) -> list[SourceLine]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from payment_sandbox.scenarios.effects import Swap
+from payment_sandbox.scenarios.risks import BLOCKED_SHOP, RATE_LIMITED_SHOP, RISKS_BY_COST
 from payment_sandbox.scenarios.variation import (
     ACTION,
     CALLS,
@@ -18,12 +19,7 @@ from payment_sandbox.scenarios.variation import (
     Trait,
     Variation,
 )
-from payment_sandbox.scenarios.variation_catalogue import (
-    BLOCKED_SHOP,
-    RATE_LIMITED_SHOP,
-    RISKS_BY_COST,
-    rehearsal_variations,
-)
+from payment_sandbox.scenarios.variation_catalogue import rehearsal_variations
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,
     ChangedSteps,

@@ -17,7 +17,7 @@ from payment_sandbox.judge.lessons import (
     lesson_of,
     where_to_read,
 )
-from payment_sandbox.scenarios import variation_catalogue as risks
+from payment_sandbox.scenarios import risks
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 from payment_sandbox.scenarios.variation import Repeat, Variation
 from pytest_payment_sandbox.rehearsal.causes import is_mistake

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from signal import SIGINT, getsignal
+from signal import SIGINT, default_int_handler, getsignal
 from threading import current_thread, get_ident, main_thread
 from traceback import TracebackException
 from typing import TYPE_CHECKING, Any, Final
@@ -417,8 +417,8 @@ class ShopReceiver:
 
 def _interruptible(call: Callable[..., ReceiverAnswer]) -> Callable[..., ReceiverAnswer]:
     """Let Ctrl-C end a call at once; in some runners, it would wait for the end of the test."""
-    signals = sys.modules.get("unittest.signals")
-    if signals is None or current_thread() is not main_thread() or getsignal(SIGINT) is None:
+    signals, ends_at_once = sys.modules.get("unittest.signals"), (None, default_int_handler)
+    if signals is None or current_thread() is not main_thread() or getsignal(SIGINT) in ends_at_once:
         return call
     interruptible: Callable[..., ReceiverAnswer] = signals.removeHandler(call)
     return interruptible

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Final, TypedDict, cast
+from typing import Annotated, Any, TypedDict, cast
 
 from payment_sandbox.judge import Finding, FindingGroup
 from payment_sandbox.judge.beliefs import shop_statuses, standing
-from payment_sandbox.judge.coverage import CoverageGroup, how_to_meet
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import entries_of, event
@@ -25,8 +24,6 @@ from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.order_tables import order_record
 from payment_sandbox.web.answers.page_urls import order_url, payment_url
 from payment_sandbox.web.answers.plain_records import Moment
-
-IDS_SHOWN_MAX: Final = 100
 
 
 class BeliefRecord(TypedDict):
@@ -215,19 +212,3 @@ def group_record(group: FindingGroup) -> records.MistakeGroup:
         "risk": group.risk,
         "last_seen": timestamp(group.last_seen) if group.last_seen is not None else None,
     }
-
-
-def coverage_row(row: CoverageGroup) -> records.CoverageRow:
-    """Serialize a row of the coverage."""
-    cells: list[records.CoverageCell] = [
-        {
-            "what": what,
-            "met_by": list(cell.right[:IDS_SHOWN_MAX]),
-            "count": len(cell.right),
-            "wrong": list(cell.wrong[:IDS_SHOWN_MAX]),
-            "by_hand": list(cell.by_hand[:IDS_SHOWN_MAX]),
-            "how": how_to_meet(row.group, what),
-        }
-        for what, cell in row.cells.items()
-    ]
-    return {"group": row.group, "name": row.title, "cells": cells}

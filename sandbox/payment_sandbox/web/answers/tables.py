@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -25,7 +24,7 @@ class RecordField(NamedTuple, Generic[Subject]):
     ``shape`` describes the value in responses; it defaults to ``reads``, or to a string. ``reads`` parses the
     value in a request that creates the record; without it, requests cannot set the field. Requests may also
     change a field that ``is_updatable``. ``getter`` gets the value from the record's subject; by default, it
-    is the attribute with the field's name. None omits the field, and a moment is serialized as a timestamp.
+    is the attribute with the field's name. None omits the field.
     ``always`` marks a field of every response. ``rule`` is the field's rule in the ledger, which a wrong
     value in a request breaks.
     """
@@ -37,6 +36,11 @@ class RecordField(NamedTuple, Generic[Subject]):
     is_updatable: bool = False
     always: bool = False
     rule: str | None = None
+
+    @property
+    def is_moment(self) -> bool:
+        """Whether the value is a moment, which a response has as a timestamp."""
+        return isinstance(self.shape, fields.Field) and self.shape.metadata.get("format") == "date-time"
 
     def is_accepted(self, on: str) -> bool:
         """Whether a request to ``create`` or to ``update`` the record may set the field."""
@@ -51,20 +55,20 @@ class Table(Generic[Subject]):
     ) -> None:
         self.name = name
         self.rows = tuple(rows)
-        self._getters = tuple(
-            (row.name, row.getter or attrgetter(f"{prefix}{row.name}")) for row in self.rows
-        )
+        self._getters = [
+            (row.name, row.getter or attrgetter(f"{prefix}{row.name}"), row.is_moment) for row in self.rows
+        ]
         self.shape = self._shape(about)
 
     def record(self, subject: Subject) -> dict[str, Any]:
         """Serialize a subject, without fields that are None."""
         shown: dict[str, Any] = {}
-        for name, getter in self._getters:
+        for name, getter, is_moment in self._getters:
             value = getter(subject)
             if value is NULL:
                 shown[name] = None
             elif value is not None:
-                shown[name] = timestamp(value) if isinstance(value, datetime) else value
+                shown[name] = timestamp(value) if is_moment else value
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:

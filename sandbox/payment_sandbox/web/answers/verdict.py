@@ -1,4 +1,4 @@
-"""The verdict on an order: the mistakes of the shop, and the state of the money."""
+"""Verdicts: the mistakes of the shop and the state of the money of an order, and the coverage."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,15 +10,18 @@ from payment_sandbox.judge import (
     FindingGroup,
     group_findings,
     listed_id,
+    review,
     review_order,
 )
 from payment_sandbox.judge.beliefs import Belief, beliefs, format_moment_of_day
+from payment_sandbox.judge.coverage import CoverageGroup, coverage, how_to_meet
 from payment_sandbox.kernel.times import describe_period, timestamp
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.overview import OrderReview
 from payment_sandbox.web.answers.reproductions import reproduction
 
@@ -33,6 +36,7 @@ STATUS_PHRASES: Final = {
 AUTHORIZED: Final = "authorized"
 AUTHORIZED_PHRASE: Final = "the payment is authorized; nothing is captured yet"
 NOT_CAPTURED: Final = "authorized, not captured"
+IDS_SHOWN_MAX: Final = 100
 
 
 class OrderVerdict(NamedTuple):
@@ -168,3 +172,29 @@ def verdict_record(project: Project, order: Order) -> OrderReview:
         "second_status": known.second_status,
         "test": reproduction(project, order, known.findings),
     }
+
+
+def coverage_record(project: Project) -> records.Coverage:
+    """Serialize the coverage of a project."""
+    covered = coverage(project, review(project.epoch))
+    return {
+        "items": [_coverage_row(row) for row in (*covered.methods, *covered.others)],
+        "dropped": 0,
+        "percent": round(covered.percent, 1),
+        "is_chosen": covered.is_chosen,
+    }
+
+
+def _coverage_row(row: CoverageGroup) -> records.CoverageRow:
+    cells: list[records.CoverageCell] = [
+        {
+            "what": what,
+            "met_by": list(cell.right[:IDS_SHOWN_MAX]),
+            "count": len(cell.right),
+            "wrong": list(cell.wrong[:IDS_SHOWN_MAX]),
+            "by_hand": list(cell.by_hand[:IDS_SHOWN_MAX]),
+            "how": how_to_meet(row.group, what),
+        }
+        for what, cell in row.cells.items()
+    ]
+    return {"group": row.group, "name": row.title, "cells": cells}

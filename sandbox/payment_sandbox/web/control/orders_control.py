@@ -16,7 +16,6 @@ from payment_sandbox.judge import (
     review,
     start_of,
 )
-from payment_sandbox.judge.coverage import coverage as measure_coverage
 from payment_sandbox.judge.history import as_mapping, history
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.loading import lazy
@@ -35,7 +34,6 @@ from payment_sandbox.projects.unmatched import unmatched_rules
 from payment_sandbox.web.answers import records, timeline_report
 from payment_sandbox.web.answers.overview import (
     OrderReview,
-    coverage_row,
     finding_records,
     group_record,
     order_overview,
@@ -157,13 +155,7 @@ def reviewed(project: Project) -> records.ReviewResult:
 @command(control, "GET", "/coverage/", slow=True)
 def coverage(project: Project) -> records.Coverage:
     """Get the coverage: the cases handled by the shop without a mistake, out of all possible cases."""
-    covered = measure_coverage(project, review(project.epoch))
-    return {
-        "items": [coverage_row(row) for row in (*covered.methods, *covered.others)],
-        "dropped": 0,
-        "percent": round(covered.percent, 1),
-        "is_chosen": covered.is_chosen,
-    }
+    return verdict.coverage_record(project)
 
 
 @command(control, "GET", "/cards/", lists="StoredCards", slow=True)

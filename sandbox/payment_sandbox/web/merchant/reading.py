@@ -66,6 +66,8 @@ def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]
 
 def query_values(call: Call, name: str) -> list[str]:
     """Return the values of a repeated query parameter, which may be numbered: ``fields[0]`` (A65)."""
+    if not call.request.environ.get("QUERY_STRING"):
+        return []
     return [value for key, value in call.request.args.items(multi=True) if NUMBERED.sub("[]", key) == name]
 
 
