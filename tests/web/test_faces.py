@@ -1,15 +1,17 @@
 """The middlewares of a face wrap the view in order, and an application without a face has no trace of it."""
 
 import ast
+import gc
 from pathlib import Path
+from weakref import ref
 
 import pytest
 from werkzeug import Response
-from werkzeug.test import Client
+from werkzeug.test import Client, create_environ
 
 import payment_sandbox
 from payment_sandbox.serving.app import SandboxApp, make_app
-from payment_sandbox.web.call import Call
+from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
@@ -92,6 +94,21 @@ def test_html_faces_are_loaded_at_their_first_request() -> None:
     assert [client.get(path).status_code for path in ("/docs/", "/dashboard/")] == [200, 404]
     assert loaded == ["optional faces"]
     assert not [rule for rule, _ in described_routes(app.parts()) if "dashboard" in rule.rule]
+
+
+def test_a_request_is_freed_at_its_end() -> None:
+    """No cycle keeps a request until the next garbage collection."""
+    app = make_app(made_registry(), public_url="http://sandbox.example")
+    gc.collect()
+    gc.disable()
+    try:
+        call = app.route(create_environ("/health/"), ClientConnection())
+        assert app.respond(call).status_code == 200
+        request = ref(call.request)
+        del call
+        assert request() is None
+    finally:
+        gc.enable()
 
 
 READS_CALLER = {"projects", "delivery", "serving"}

@@ -97,11 +97,11 @@ class Choice(Text):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         word = super()._deserialize(value, attr, data, **options)
-        if word not in self.choices:
-            nearest = self.suggest(word)
-            message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
-            raise ValidationError(Problem(message, self.choices, nearest))
-        return word
+        if word in self.choices:
+            return self.choices[self.choices.index(word)]  # one text for all records
+        nearest = self.suggest(word)
+        message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
+        raise ValidationError(Problem(message, self.choices, nearest))
 
     def suggest(self, word: str) -> str | None:
         """Return the closest choice; None if no choice is close."""

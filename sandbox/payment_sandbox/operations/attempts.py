@@ -1,6 +1,7 @@
 """The start of an attempt: the usable methods of an order, and the scenario's decision."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from sys import intern
 from typing import Any, NamedTuple
 
 from payment_sandbox.kernel.times import Period
@@ -10,7 +11,7 @@ from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
 from payment_sandbox.orders.order import Order, missing_personal_data
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.transaction import NO_DATA, Transaction
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.model import Subject
@@ -98,7 +99,7 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
     attempt = Transaction(
         id=edit.ids.uuid("transaction"),
         method=identifier,
-        payment_method=name,
+        payment_method=intern(name),  # one text for all orders
         amount_cents=order.amount_cents,
         created=edit.now,
         modified=edit.now,
@@ -106,7 +107,7 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
         capture_mode=requested.get("capture_mode", capabilities.default_capture_mode),
-        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities)),
+        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities)) or NO_DATA,
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
@@ -131,5 +132,5 @@ def decide_outcome(edit: Edit, order: Order, attempt: Transaction, names: Sequen
         outcome_keys=behaviour.outcome_keys(attempt),
         screenings=behaviour.capabilities.screenings,
     )
-    attempt.plan = edit.decide(attempt.id, subject)
+    attempt.plan = edit.decide(attempt.id, subject) or NO_DATA
     apply_steps(edit, order, attempt, behaviour.begin(attempt, edit.terms))

@@ -10,6 +10,7 @@ from payment_sandbox.orders.commands import ExpirePage
 from payment_sandbox.orders.lines import ADDITIONAL_KEYS, OrderLine
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.transaction import NO_DATA
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 
@@ -64,7 +65,7 @@ def order_lines_of(data: Sequence[Mapping[str, Any]]) -> tuple[OrderLine, ...]:
     return tuple(
         OrderLine(
             amount_cents=line["amount"],
-            additional={key: line[key] for key in ADDITIONAL_KEYS if key in line},
+            additional={key: line[key] for key in ADDITIONAL_KEYS if key in line} or NO_DATA,
             **{key: value for key, value in line.items() if key not in ("amount", *ADDITIONAL_KEYS)},
         )
         for line in data
