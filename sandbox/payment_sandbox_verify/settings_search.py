@@ -64,8 +64,8 @@ def find_settings(
 ) -> SettingsFound:
     """Add each setting, and then each override of errors, with which fewer or lesser differences remain.
 
-    Each trial plays one scene for each remaining kind of difference. In the end, a sandbox with the settings
-    found plays all scenes; settings with which further rules differ are no copy.
+    Each trial plays one scene for each kind of difference. In the end, a sandbox with the settings found
+    plays all scenes; settings with which further rules differ are no copy.
     """
     kinds = {each.kind: each.scene for each in reversed(differences)}
     shown = [each for each in played if each.scene.name in set(kinds.values())]
@@ -76,13 +76,8 @@ def find_settings(
         for candidates in (_single_settings, _error_settings, _error_settings):  # one error may hide another
             for candidate in list(candidates(shown, play(shown, settings))):
                 together = _merge_settings(settings, candidate)
-                if together == settings:
-                    continue
-                differing = _compare(shown, play(shown, together))
-                if _weight(differing) < weight:
-                    settings, weight = together, _weight(differing)
-                    names = {each.scene for each in differing}
-                    shown = [each for each in shown if each.scene.name in names]
+                trial = _weight(_compare(shown, play(shown, together))) if together != settings else weight
+                settings, weight = (together, trial) if trial < weight else (settings, weight)
         remaining = _compare(played, play(played, settings)) if settings else differences
     is_copy = by_rule(remaining).keys() <= by_rule(differences).keys()
     return SettingsFound(settings, remaining) if is_copy else SettingsFound({}, differences)
