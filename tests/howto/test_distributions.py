@@ -27,7 +27,7 @@ MODULES = {
 }
 SERVER = declared(ROOT)["project"]["optional-dependencies"]["server"]
 EXTRAS = [name_of(each) for each in SERVER] + ["trustme", "psycopg", "psycopg-pool", "prometheus-client"]
-NEEDED_BY_PYTEST = {"pygments"}
+NEEDED_BY_SUITES = {"pygments", "jinja2"}  # by pytest, and by the Flask of the examples
 ENGINE = ("kernel", "orders", "methods", "forms", "projects", "journeys")
 
 
@@ -47,7 +47,7 @@ def base(shared: Path, wheels: list[Path]) -> Path:
     """The programs of an environment with the sandbox, the pytest plugin, and their requirements."""
     names = ("payment_sandbox", "pytest_payment_sandbox")
     ours = [wheel for wheel in wheels if wheel.name.partition("-")[0] in names]
-    without = {MODULES.get(each, each) for each in EXTRAS if each not in NEEDED_BY_PYTEST}
+    without = {MODULES.get(each, each) for each in EXTRAS if each not in NEEDED_BY_SUITES}
     return made_once(shared / "base", lambda folder: environment_with(ours, folder, without)) / "bin"
 
 
