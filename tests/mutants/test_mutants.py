@@ -1,26 +1,42 @@
 """The mutants fit the source, and a run tells whether tests notice a broken rule."""
 
+import sys
 from contextlib import closing
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 
 import pytest
 
 from payment_sandbox.fidelity.ledger import rules
 from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, Workshop, ledger_entries, sample
 from tests.mutants.patches import BREAKAGES, PACKAGE, Hunk, Mutant, PatchRefused, mutants, read
+from tests.support.commands import run_program
 
 
 def test_each_mutant_fits_the_source(tmp_path: Path) -> None:
-    """The lines of each mutant and breakage occur exactly once, and the changed module compiles."""
+    """The lines of each mutant and breakage occur exactly once, and the changed module has all its names."""
     copytree(ROOT / PACKAGE, tmp_path / PACKAGE.name)
-    for mutant in (*mutants().values(), *read(BREAKAGES)):
+    (tmp_path / "changed").mkdir()
+    for number, mutant in enumerate((*mutants().values(), *read(BREAKAGES))):
         mutant.apply(tmp_path / PACKAGE.name)
         for hunk in mutant.hunks:
             file = tmp_path / PACKAGE.name / hunk.path
             if file.suffix == ".py":
-                compile(file.read_text(encoding="utf-8"), mutant.rule, "exec")
+                copy(file, tmp_path / "changed" / f"{mutant.rule}-{number}-{file.name}")
             file.write_bytes((ROOT / PACKAGE / hunk.path).read_bytes())
+    ruff = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select",
+        "F821",
+        "--output-format",
+        "concise",
+    ]
+    result = run_program([*ruff, str(tmp_path / "changed")])
+    assert result.returncode == 0, result.stdout
 
 
 def test_each_mutant_was_killed() -> None:
