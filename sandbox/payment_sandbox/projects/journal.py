@@ -149,7 +149,7 @@ class LoggedRequest(NamedTuple):
         texts = [self.path, self.query, self.order_id or "", *self.ignored, *self.warnings]
         texts += [*map(": ".join, headers), *map(str, self.unknown)]
         text = TEXT_END.join(texts).encode("utf-8", "surrogatepass")
-        data = b"\0".join((text, self.request, self.response))
+        data = TEXT_END.encode().join((text, self.request, self.response))
         names = TEXT_END.join([name for name, _ in headers])
         is_clean = masking.is_clean(data) and not is_code_name(names)
         body_length = max(len(self.request), len(self.response))

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from werkzeug.http import parse_options_header
 from werkzeug.wrappers import Request
+from werkzeug.wsgi import get_content_length
 
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml
@@ -101,8 +102,7 @@ def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
 
 def body_length(request: Request) -> int:
     """Return the length of the body as sent; the body of a longer one than allowed is not read."""
-    sent: str = request.environ.get("CONTENT_LENGTH", "")
-    return int(sent) if sent.isdecimal() else 0
+    return get_content_length(request.environ) or 0
 
 
 def sent_body(request: Request) -> bytes:

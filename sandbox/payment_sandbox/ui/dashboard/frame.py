@@ -41,7 +41,7 @@ from payment_sandbox.ui.dashboard.signing_in import (
 from payment_sandbox.ui.templates import TEMPLATES, render
 from payment_sandbox.web.answers.page_urls import base_path
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
@@ -99,7 +99,7 @@ dashboard = RouteGroup("dashboard")
 def refuse_large_forms(call: Call) -> None:
     """Refuse forms above the size limit, which would be parsed incompletely."""
     assert call.route is not None, "a route must match"
-    if call.route.facts.admit is None and (call.request.content_length or 0) > BODY_BYTES_MAX:
+    if call.route.facts.admit is None and body_length(call.request) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
 
 

@@ -12,7 +12,7 @@ from payment_sandbox.ui.pages.language import LANGUAGE_NAMES
 from payment_sandbox.ui.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.ui.templates import render
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
@@ -44,7 +44,7 @@ pages = RouteGroup("pages")
 def refuse_foreign_posts(call: Call) -> None:
     """Refuse posts from other sites' pages, and forms that are too large."""
     if call.request.method == "POST":
-        if (call.request.content_length or 0) > BODY_BYTES_MAX:
+        if body_length(call.request) > BODY_BYTES_MAX:
             raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
         refuse_cross_site(call)
 

@@ -24,9 +24,8 @@ class RecordField(NamedTuple, Generic[Subject]):
     ``shape`` describes the value in responses; it defaults to ``reads``, or to a string. ``reads`` parses the
     value in a request that creates the record; without it, requests cannot set the field. Requests may also
     change a field that ``is_updatable``. ``getter`` gets the value from the record's subject; by default, it
-    is the attribute with the field's name. None omits the field.
-    ``always`` marks a field of every response. ``rule`` is the field's rule in the ledger, which a wrong
-    value in a request breaks.
+    is the attribute with the field's name. None omits the field. ``always`` marks a field of every response.
+    ``rule`` is the field's rule in the ledger, which a wrong value in a request breaks.
     """
 
     name: str
