@@ -199,7 +199,7 @@ class RehearsedRun(Rehearsal):
         self._call_lines: dict[str, LocatedCall] = {}  # the shop's calls, by step
         self.endless_waits: list[str] = []
         self.calls = RepeatedCalls()
-        self.pace = JobPace(project)
+        self.pace = JobPace()
         self._test = test
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
@@ -345,8 +345,9 @@ class RehearsedRun(Rehearsal):
             self._record_run(job, changes_orders=True)
         return self.pace.record_call(job, f"{method} {path}")
 
-    def record_orders(self, orders: Mapping[str, Order]) -> None:
+    def record_edit(self, orders: Mapping[str, Order], *, is_noticed: bool) -> None:
         """Record the new versions of orders, which a stale response may repeat."""
+        self.pace.edit_count += is_noticed
         for order_id, order in orders.items():
             self._versions[order_id].append(order)
 
