@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from mcp import ClientSession
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, ToolProblem, select_part
 from payment_sandbox.cli.mcp import TOOLS
@@ -41,6 +39,9 @@ def started_tools(tools: SandboxTools) -> SandboxTools:
 @pytest.mark.asyncio
 async def test_agents_find_tools_with_flat_parameters_and_use_them() -> None:
     """Through the SDK, tools have flat parameters, and a refusal is an error with the next step."""
+    from mcp import ClientSession  # takes two seconds, in each process that collects tests
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
     served = StdioServerParameters(
         command=sys.executable, args=["-m", "payment_sandbox", "mcp"], env=environment()
     )
