@@ -75,7 +75,7 @@ def test_there_is_no_webhook_before_the_first(webhook_receiver: WebhookReceiver)
 
 PERIODS = {
     timedelta(): "PT0S",
-    timedelta(minutes=30): "PT1800S",
+    timedelta(minutes=30): "PT30M",
     timedelta(days=7): "P7D",
     timedelta(days=1, seconds=2, microseconds=500000): "P1DT2.5S",
     timedelta(microseconds=1): "PT0.000001S",

@@ -1,9 +1,7 @@
 """The MCP server for coding agents."""
 
 import os
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,7 +25,6 @@ INSTRUCTIONS: Final = (
     "and let the shop create orders. The sandbox's clock is frozen: advance it instead of waiting. "
     "search(page='agents') lists the steps, and actions to avoid."
 )
-Arguments = ParamSpec("Arguments")
 TOOLS: Final = (
     "start",
     "make_order",
@@ -67,27 +64,8 @@ def mcp() -> None:
         "payment-sandbox", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
     )
     for name in TOOLS:
-        server.add_tool(
-            _convert_errors(getattr(tools, name), agent_tools.ToolProblem, tool_error),
-            name,
-            structured_output=False,
-        )
+        server.add_tool(getattr(tools, name), name, structured_output=False)
     try:
         server.run()
     finally:
         tools.close()
-
-
-def _convert_errors(
-    tool: Callable[Arguments, str], problem: type[Exception], kind: type[Exception]
-) -> Callable[Arguments, str]:
-    """Wrap a tool so that its errors become exceptions of the SDK, which agents can read."""
-
-    @wraps(tool)
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> str:
-        try:
-            return tool(*args, **kwargs)
-        except problem as raised:
-            raise kind(str(raised)) from None
-
-    return run
