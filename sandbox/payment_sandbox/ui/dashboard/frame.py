@@ -268,11 +268,11 @@ def _menu(call: Call, project: Project) -> list[ProjectEntry]:
     return [list_project(project), *islice(others, MENU_MAX)]
 
 
-def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[AgendaItem]:
+def agenda_rows(project: Project) -> list[AgendaItem]:
     """Return the next due events."""
     epoch = project.epoch
     due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
-    return [event(entry) for entry in islice(due, rows_max)]
+    return [event(entry) for entry in islice(due, AGENDA_SHOWN_MAX)]
 
 
 def form_page(call: Call) -> str:
