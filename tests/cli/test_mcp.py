@@ -11,8 +11,7 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.server.mcpserver.exceptions import ToolError
 
-from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, select_part
-from payment_sandbox.cli.mcp import TOOLS
+from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, TOOLS, SandboxTools, select_part
 from payment_sandbox.ui.docs.library import read_source
 from payment_sandbox.ui.docs.sections import search_index
 from payment_sandbox.version import __version__

@@ -393,6 +393,9 @@ class SandboxTools:
                 self._sandbox.delete_project()
 
 
+TOOLS: Final = tuple(name for name in vars(SandboxTools) if not name.startswith("_") and name != "close")
+
+
 def _name_order(event: Mapping[str, Any]) -> str:
     label, order_id = event["label"], event["order_id"]
     return label if order_id is None or order_id in label else f"{label} of {order_id}"
@@ -438,6 +441,8 @@ def _read_object(text: str, name: str) -> dict[str, Any]:
 
 def wrong_argument(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """Describe the first unknown argument of a call, with the nearest name, or the first wrong number."""
+    if tool not in TOOLS:
+        return None  # the SDK refuses it
     known = dict(signature(getattr(SandboxTools, tool)).parameters)
     del known["self"]
     listed = ", ".join(known)

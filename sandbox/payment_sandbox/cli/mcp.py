@@ -25,21 +25,6 @@ INSTRUCTIONS: Final = (
     "and let the shop create orders. The sandbox's clock is frozen: advance it instead of waiting. "
     "search(page='agents') lists the steps, and actions to avoid."
 )
-TOOLS: Final = (
-    "start",
-    "make_order",
-    "act",
-    "advance",
-    "explain_order",
-    "redeliver",
-    "scenario",
-    "faults",
-    "control",
-    "review",
-    "rehearse",
-    "search",
-    "snapshot",
-)
 
 
 @click.command(epilog="Example: payment-sandbox mcp")
@@ -55,7 +40,7 @@ def mcp() -> None:
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
             """Call a tool."""
-            if name in TOOLS and (problem := agent_tools.wrong_argument(name, arguments)) is not None:
+            if (problem := agent_tools.wrong_argument(name, arguments)) is not None:
                 raise tool_error(problem)
             return await super().call_tool(name, arguments, context)
 
@@ -63,7 +48,7 @@ def mcp() -> None:
     server = StrictServer(
         "payment-sandbox", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
     )
-    for name in TOOLS:
+    for name in agent_tools.TOOLS:
         server.add_tool(getattr(tools, name), name, structured_output=False)
     try:
         server.run()

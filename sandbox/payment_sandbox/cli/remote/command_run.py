@@ -128,23 +128,37 @@ def order_ids(context: click.Context, parameter: click.Parameter, prefix: str) -
     return [order_id for order_id in known if order_id.startswith(prefix)]
 
 
-def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
+COMMANDS: Final[list[click.Command]] = []
+COVERED: Final[dict[str, Sequence[str]]] = {}
+"""The calls that have commands of their own, by command."""
+
+
+def remote(
+    name: str, *, example: str, parent: click.Group | None = None, covers: Sequence[str] = ()
+) -> Callable[[Any], Any]:
     """Declare a command for a running server, with the common options.
 
-    The function receives a ``CommandRun`` and the command's own options.
+    The function receives a ``CommandRun`` and the command's own options. The calls that it ``covers`` need no
+    other command.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
         run = _add_options(_run_command(function), needs_token=name in TOKEN_COMMANDS)
-        epilog = f"Example: payment-sandbox {example}"
-        if parent is not None:
-            return parent.command(name, epilog=epilog)(run)
-        return click.command(name, epilog=epilog)(run)
+        declare = click.command if parent is None else parent.command
+        return _add_command(declare(name, epilog=f"Example: payment-sandbox {example}")(run), parent, covers)
 
     return make
 
 
-def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
+def _add_command(command: click.Command, parent: click.Group | None, covers: Sequence[str]) -> click.Command:
+    if parent is None:
+        COMMANDS.append(command)
+    if covers:
+        COVERED[str(command.name)] = covers
+    return command
+
+
+def group(name: str, *, example: str, covers: Sequence[str] = ()) -> Callable[[Any], click.Group]:
     """Declare a group of commands; the function runs if the user names no command of the group."""
 
     def make(function: Callable[..., None]) -> click.Group:
@@ -158,6 +172,7 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
         epilog = f"Example: payment-sandbox {example}"
         create_group = click.group(name, cls=Group, invoke_without_command=True, epilog=epilog)
         command: click.Group = create_group(_add_options(run, needs_token=name in TOKEN_COMMANDS))
+        _add_command(command, None, covers)
         return command
 
     return make

@@ -56,7 +56,7 @@ def _event_text(event: "Event") -> str:
     return EVENT_SENTENCES.get(event.kind, "").format_map(defaultdict(str, values)).strip()
 
 
-@remote("wait", example="wait --order last --status completed --timeout 5")
+@remote("wait", example="wait --order last --status completed --timeout 5", covers=("wait",))
 @click.option("--order", shell_complete=order_ids, help="Wait until this order has the --status.")
 @click.option("--status", help="The status to wait for.")
 @click.option("--webhook", shell_complete=order_ids, help="Wait for an answer to a webhook of this order.")
@@ -86,7 +86,7 @@ def wait(
     )
 
 
-@remote("journal", example="journal --method POST --status 400")
+@remote("journal", example="journal --method POST --status 400", covers=("journal",))
 @click.option("--method", help="Only requests with this HTTP method.")
 @click.option("--path", help="Only requests to this path.")
 @click.option("--status", type=int, help="Only requests answered with this status.")
@@ -108,7 +108,7 @@ def journal(
     call.table(entries, lambda answer: map(row, answer), heads, "no requests")
 
 
-@remote("review", example="review --all-projects")
+@remote("review", example="review --all-projects", covers=("reviewed", "all_findings"))
 @format_option
 @click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
 def review(call: CommandRun, form: str, all_projects: bool) -> None:

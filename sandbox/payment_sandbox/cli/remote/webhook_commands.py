@@ -26,7 +26,7 @@ STOP_SIGNALS: Final = [
 ]
 
 
-@remote("webhooks", example="webhooks --state failed")
+@remote("webhooks", example="webhooks --state failed", covers=("webhooks",))
 @click.option("--order-id", "--order", shell_complete=order_ids, help="Only webhooks of this order.")
 @click.option(
     "--state",
@@ -59,7 +59,7 @@ def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
     return "\n".join(lines) or "no webhooks"
 
 
-@remote("redeliver", example="redeliver last")
+@remote("redeliver", example="redeliver last", covers=("redeliver", "deliver_unsent"))
 @click.argument("webhook", required=False)
 @click.option("--to", "target", help="Deliver all unsent webhooks to this address.")
 def redeliver(call: CommandRun, webhook: str | None, target: str | None) -> None:
@@ -92,7 +92,11 @@ def _resend(call: CommandRun, webhook: str) -> "Webhook":
     return call.sandbox.redeliver(matching[-1]["id"])
 
 
-@remote("listen", example="listen --forward-to http://localhost:3000/webhook")
+@remote(
+    "listen",
+    example="listen --forward-to http://localhost:3000/webhook",
+    covers=("next_offers", "report_answer"),
+)
 @click.option("--forward-to", required=True, help="The shop's webhook address, as seen from this machine.")
 @click.option(
     "--shop-ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates to trust for the shop."
