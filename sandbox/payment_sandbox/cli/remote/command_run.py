@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from payment_sandbox.cli.options import Group, fail, is_server_url, say
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
@@ -19,11 +20,9 @@ from payment_sandbox.serving import sessions
 if TYPE_CHECKING:
     import requests
 
-    from payment_sandbox.client import client as control_client
     from payment_sandbox.serving import tls
 else:
     requests = lazy("requests")
-    control_client = lazy("payment_sandbox.client.client")
     tls = lazy("payment_sandbox.serving.tls")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8080"
@@ -61,7 +60,7 @@ class ServerAccess(NamedTuple):
 class CommandRun:
     """One run of a command, with its client and output format."""
 
-    def __init__(self, sandbox: "control_client.SandboxClient", *, as_json: bool) -> None:
+    def __init__(self, sandbox: SandboxClient, *, as_json: bool) -> None:
         self.sandbox = sandbox
         self.as_json = as_json
         self.file: Path | None = None
@@ -225,13 +224,13 @@ def _add_options(run: Any, *, needs_token: bool) -> Any:
 
 
 @contextmanager
-def client(server: ServerAccess) -> "Iterator[control_client.SandboxClient]":
+def client(server: ServerAccess) -> Iterator[SandboxClient]:
     """Create a client; on a network error, exit with one line."""
     url = (server.url or URL_DEFAULT).rstrip("/")
     url = url if "://" in url else f"http://{url}"
     if not is_server_url(url):
         fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
-    sandbox = control_client.SandboxClient(
+    sandbox = SandboxClient(
         url,
         server.key or KEY_DEFAULT,
         session=_create_session(url, server.ca),

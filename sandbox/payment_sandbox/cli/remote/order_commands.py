@@ -19,15 +19,14 @@ from payment_sandbox.cli.remote.command_run import (
 )
 from payment_sandbox.forms import base
 from payment_sandbox.loading import lazy
+from payment_sandbox.operations import recipes
 from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
 if TYPE_CHECKING:
     from payment_sandbox.client import triggers
-    from payment_sandbox.operations import recipes
     from payment_sandbox.web.answers.records import OrderOverview, OrderRow, Webhook
 else:
     triggers = lazy("payment_sandbox.client.triggers")
-    recipes = lazy("payment_sandbox.operations.recipes")
 
 CARD: Final = "credit-card"
 

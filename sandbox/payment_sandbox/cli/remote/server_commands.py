@@ -11,15 +11,12 @@ from payment_sandbox import judge
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say, short_time
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
+from payment_sandbox.client import project_review
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.loading import lazy
+from payment_sandbox.projects.events import Event
 
 if TYPE_CHECKING:
-    from payment_sandbox.client import project_review
-    from payment_sandbox.client.client import Event
     from payment_sandbox.web.answers.records import JournalEntry
-else:
-    project_review = lazy("payment_sandbox.client.project_review")
 
 TIMED_OUT: Final = 408
 EVENT_SENTENCES: Final = {
@@ -47,7 +44,7 @@ def watch(call: CommandRun) -> None:
     say("The events have ended: the server stopped, or the project was deleted.", to_stderr=True)
 
 
-def _event_text(event: "Event") -> str:
+def _event_text(event: Event) -> str:
     """Describe an event without the internals that its JSON has."""
     label = event.data.get("label")
     if label is not None:

@@ -360,8 +360,3 @@ RECORD_RULES: Final = {
 def order_record(project: Project, order: Order) -> dict[str, Any]:
     """Serialize an order or a refund for a response."""
     return ORDER.record(ShownOrder(project, order))
-
-
-def amount_details(order: Order) -> dict[str, Any]:
-    """Serialize the amounts by state; a paid sale counts as captured (ADET-01)."""
-    return AMOUNTS_TABLE.record(order)
