@@ -19,7 +19,13 @@ from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import Project, ProjectEntry, ProjectReset, Services
+from payment_sandbox.projects.project import (
+    CreateStore,
+    Project,
+    ProjectEntry,
+    ProjectReset,
+    Services,
+)
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
@@ -33,7 +39,7 @@ from payment_sandbox.web.site import DRAINING, OK
 from payment_sandbox.web.statistics import Server
 from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.postgresql import Database
-from payment_sandbox_company.replicas import Head
+from payment_sandbox_company.replicas import Head, Replica
 from payment_sandbox_company.shared_storage import SharedStore, flush_all
 
 FOLLOW_SECONDS: Final = 0.1
@@ -55,7 +61,7 @@ class ClusterRegistry(Registry):
     def __init__(
         self,
         services: Services,
-        database: Database,
+        database: "JoinedDatabase",
         catalogue: Catalogue,
         *,
         ids: Ids | None,
@@ -187,18 +193,20 @@ def store_of(project: Project) -> SharedStore:
     return store
 
 
-class JoinedDatabase:
-    """The shared database of a server, with its registry and cluster duties."""
+class JoinedDatabase(Database):
+    """The shared database of a server, with the stores of its projects, its registry and its duties."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self._registry: ClusterRegistry | None = None
+    _registry: ClusterRegistry | None = None
+
+    def storage(self, project_id: str) -> CreateStore:
+        """Return what creates the stores of a project, which share a replica."""
+        return partial(SharedStore, self, Replica(project_id, self.server_id))
 
     def registry(
         self, services: Services, catalogue: Catalogue, *, ids: Ids | None, clock: str
     ) -> ClusterRegistry:
         """Return the registry of the shared projects."""
-        self._registry = ClusterRegistry(services, self.database, catalogue, ids=ids, clock=clock)
+        self._registry = ClusterRegistry(services, self, catalogue, ids=ids, clock=clock)
         return self._registry
 
     def cluster(self, url: str) -> "Cluster":
@@ -210,10 +218,6 @@ class JoinedDatabase:
         assert self._registry is not None, "call registry first"
         return Cluster(self._registry, url)
 
-    def close(self) -> None:
-        """Close all connections."""
-        self.database.close()
-
 
 def joined(address: str, services: Services) -> JoinedDatabase:
     """Connect to the database at this address, as a new server of the cluster.
@@ -221,12 +225,12 @@ def joined(address: str, services: Services) -> JoinedDatabase:
     Raises:
         StateRefused: the database cannot be used; the message states the reason.
     """
-    database = Database(address, token_hex(8), services.real)
+    database = JoinedDatabase(address, token_hex(8), services.real)
     try:
         database.servers()
     except NotStored as failed:
         raise StateRefused(str(failed)) from failed
-    return JoinedDatabase(database)
+    return database
 
 
 class Cluster:

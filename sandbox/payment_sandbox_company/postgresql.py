@@ -7,7 +7,6 @@ pooler in transaction mode works. Statements that belong together are sent as on
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from threading import Event
 from typing import Any, Final, TypeVar
 
@@ -19,7 +18,6 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import CreateStore
 from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.codec import DamagedProject, NotStored, reading
 from payment_sandbox.storage.dialects import (
@@ -46,13 +44,11 @@ from payment_sandbox_company.replicas import (
     IDLE_LOCK_SECONDS,
     Changes,
     Head,
-    Replica,
     SharedChanges,
     UnknownOutcome,
     commit_name,
 )
 from payment_sandbox_company.schema import migrate
-from payment_sandbox_company.shared_storage import SharedStore
 
 Result = TypeVar("Result")
 
@@ -322,10 +318,6 @@ class Database(ClusterTables):
         for (answer,) in self.rows(query, (project_id, request_id)):
             return SavedAnswer(id=request_id, at=self.real.wall_now(), **json.loads(answer))
         return None
-
-    def storage(self, project_id: str) -> CreateStore:
-        """Return what creates the stores of a project, which share a replica."""
-        return partial(SharedStore, self, Replica(project_id, self.server_id))
 
     # The registry
 

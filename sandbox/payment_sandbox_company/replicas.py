@@ -1,19 +1,16 @@
-"""A project's interface to a shared database, and a server's replica of the project's row."""
+"""A server's replica of a project's row in a shared database, and a transaction on the row."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
-from payment_sandbox.projects.clock import ProjectClock, RealTime
-from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.journal import EpochJournal
+from payment_sandbox.projects.caller import RequestCommit
+from payment_sandbox.projects.clock import ProjectClock
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
-from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
-from payment_sandbox.storage.rows import Row, RowChanges, RowDatabase
+from payment_sandbox.storage.rows import Row, RowChanges
 
 JOB: Final = "jobs"
 CLAIM_SECONDS: Final = 10.0
@@ -94,47 +91,6 @@ class Session(Protocol):
 
     def end(self) -> None:
         """Roll back an uncommitted transaction, and unlock the row."""
-
-
-class SharedDatabase(RowDatabase, Protocol):
-    """A project's interface to its database."""
-
-    server_id: str
-    real: RealTime
-    unflushed: dict[Any, EpochJournal]
-    """The journals with new records, by the store of their epoch."""
-    generation: int
-    """Incremented when a connection breaks, because the next one may reach a standby that lacks commits."""
-
-    def has_commit(self, project_id: str, version: int, last: str) -> bool:
-        """Return whether the database has this commit, which a standby may lack."""
-
-    def begin(self, project_id: str, known_version: int) -> Session:
-        """Lock a project's row.
-
-        Raises:
-            NotStored: the database does not answer in time.
-        """
-
-    def changes(self, project_id: str, since: int) -> Changes | None:
-        """Read the changes after a version, without a lock; return None if the project does not exist."""
-
-    def add(self, row_changes: SharedChanges) -> int:
-        """Add a project; return its version."""
-
-    def write_history(self, rows: Sequence[tuple[str, int, JournalRow]]) -> None:
-        """Write journal records, each with its project and epoch; past epochs have no journal any more."""
-
-    def read_newer_history(
-        self, project_id: str, since: datetime | None
-    ) -> tuple[list[JournalRow], datetime]:
-        """Read journal records of other servers since a time; return the next call's time, too."""
-
-    def answer(self, project_id: str, request_id: str) -> SavedAnswer | None:
-        """Return the answer to an executed request without a key; None if no server has executed it."""
-
-    def watch(self, feeds: Mapping[str, Events]) -> None:
-        """Add the newest events of all servers to the feeds of projects."""
 
 
 class Anchor(NamedTuple):

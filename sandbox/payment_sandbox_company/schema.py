@@ -136,8 +136,6 @@ MIGRATIONS: Final = (
         ),
     ),
 )
-UNRELEASED_VERSIONS: Final = (1, 2)
-"""Schema versions that were never released."""
 
 NEWEST_VERSION: Final = MIGRATIONS[-1].number
 CREATE_MIGRATIONS: Final = """
@@ -153,15 +151,11 @@ def migrate(connection: "Connection[Any]") -> None:
     """Apply the missing migrations; another starting server waits.
 
     Raises:
-        StateRefused: the schema belongs to a newer or an unreleased version, or older servers are running.
+        StateRefused: the schema belongs to a newer version, or older servers are running.
     """
     if _version(connection) is None:
         with suppress(errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
             connection.execute(CREATE_MIGRATIONS)  # another server may create it at the same time
-    if _version(connection) in UNRELEASED_VERSIONS:
-        raise StateRefused(
-            "the tables in this database belong to an unreleased version; use an empty database"
-        )
     if _missing_migrations(connection):
         with connection.transaction():  # a read before the lock would risk a deadlock
             connection.execute("LOCK TABLE sandbox_migration IN ACCESS EXCLUSIVE MODE")

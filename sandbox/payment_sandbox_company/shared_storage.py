@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.caller import RequestCommit, SavedAnswer
-from payment_sandbox.projects.clock import ProjectClock, RealTime
+from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import EpochJournal, Record
 from payment_sandbox.projects.project import DELETED, Project, ProjectReset, weakly
@@ -27,6 +27,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import journal_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import catch_up
+from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import (
     CLAIM_SECONDS,
     JOB,
@@ -37,7 +38,6 @@ from payment_sandbox_company.replicas import (
     Head,
     Replica,
     SharedChanges,
-    SharedDatabase,
     commit_name,
     encode_job,
 )
@@ -68,7 +68,7 @@ class RecordNumbers:
             return self._newest * SLOTS + self._slot
 
 
-def flush_all(database: SharedDatabase) -> None:
+def flush_all(database: Database) -> None:
     """Write new journal records of all projects.
 
     Raises:
@@ -93,30 +93,19 @@ def flush_all(database: SharedDatabase) -> None:
         raise
 
 
-class PlannedSync(NamedTuple):
-    """What a commit tells other servers, besides the records."""
-
-    clock: ProjectClock
-    part: RequestCommit | None  # the commit of a tracked request
-    jobs: tuple[QueuedDelivery, ...]  # webhooks to send now
-    finished_jobs: tuple[int, ...]  # numbers of finished jobs
-    due_in_seconds: float | None  # real time until the next agenda entry is due
-    unused_seconds_max: float | None  # idle real time after which the project is deleted
-
-
 class SharedStore(RowStore):
     """A store that writes to the database, and commits in the project's open transaction."""
 
     is_shared = True
-    database: SharedDatabase
+    database: Database
 
-    def __init__(self, database: SharedDatabase, replica: Replica, project: Project) -> None:
+    def __init__(self, database: Database, replica: Replica, project: Project) -> None:
         super().__init__(database, project)
         self.replica = replica
         self.epoch_version = replica.epoch_version
         self._find_project = weakly(project)
         self._read_at: datetime | None = None  # when the journal was last read
-        self._planned: PlannedSync | None = None  # for the next commit
+        self._committed: Edit | None = None  # the edit of the next commit
 
     @property
     def project(self) -> Project:
@@ -359,25 +348,19 @@ class SharedStore(RowStore):
         return bool(self.replica.jobs)
 
     def complete(self, change: ChangeSet, edit: Edit) -> ChangeSet:
-        """Plan the jobs to add and to finish, and when the next agenda entry is due."""
+        """Number the webhooks to send, as jobs for the courier, and note what other servers get besides."""
         to_send = edit.epoch.webhooks_to_send(change.deliveries) if self.is_new else edit.to_send
         edit.to_send = [
             queued._replace(job=number) for number, queued in enumerate(to_send, edit.sequence + 1)
         ]
         edit.sequence += len(edit.to_send)
-        self._planned = PlannedSync(
-            edit.state.clock,
-            edit.part,
-            tuple(edit.to_send),
-            tuple(edit.finished_jobs),
-            edit.due_in_seconds(change.dues),
-            edit.state.settings.idle_seconds_max,
-        )
+        self._committed = edit
         return change
 
-    def _planned_sync(self) -> PlannedSync:
-        assert self._planned is not None, "each edit of a shared store plans it"
-        return self._planned
+    @property
+    def _edit(self) -> Edit:
+        assert self._committed is not None, "each commit of a shared store completes its edit first"
+        return self._committed
 
     def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
         """Commit a change set in the project's transaction."""
@@ -385,17 +368,17 @@ class SharedStore(RowStore):
         replica.version = (
             self.database.add(shared) if replica.session is None else replica.session.commit(shared)
         )
-        self._update_replica(change, shared)
+        self._update_replica(shared)
+        self._committed = None
 
-    def _update_replica(self, change: ChangeSet, row_changes: SharedChanges) -> None:
+    def _update_replica(self, row_changes: SharedChanges) -> None:
         replica = self.replica
         if row_changes.replaces_all:
             self.epoch_version = replica.epoch_version = replica.version
             replica.jobs.clear()
             replica.queued.clear()
-        others = self._planned_sync()
-        replica.jobs |= {queued.job: queued for queued in others.jobs}
-        for number in others.finished_jobs:
+        replica.jobs |= {queued.job: queued for queued in self._edit.to_send}
+        for number in self._edit.finished_jobs:
             replica.jobs.pop(number, None)
         replica.last = commit_name(row_changes.part)
         replica.courier, replica.clock_holder = row_changes.courier, row_changes.clock_holder
@@ -405,38 +388,38 @@ class SharedStore(RowStore):
             replica.chosen = row_changes.chosen
 
     def _shared_changes(self, change: ChangeSet, row_changes: RowChanges) -> SharedChanges:
-        replica, others = self.replica, self._planned_sync()
+        replica, edit = self.replica, self._edit
         releases_clock = replica.releases_clock and replica.clock_holder == replica.own_hold
-        jobs = [Row(JOB, str(queued.job), encode_job(queued)) for queued in others.jobs]
-        jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
+        jobs = [Row(JOB, str(queued.job), encode_job(queued)) for queued in edit.to_send]
+        jobs += [Row(JOB, str(number), None) for number in edit.finished_jobs]
         return SharedChanges(
             **{**vars(row_changes), "rows": [*row_changes.rows, *jobs]},
-            part=others.part or RequestCommit(token_hex(8), 1),
-            courier=self._choose_courier(others, releases_clock=releases_clock),
+            part=edit.part or RequestCommit(token_hex(8), 1),
+            courier=self._choose_courier(edit, releases_clock=releases_clock),
             clock_holder=None if releases_clock or self.is_new else replica.clock_holder,
-            due_in_seconds=others.due_in_seconds,
-            unused_seconds_max=others.unused_seconds_max,
+            due_in_seconds=edit.due_in_seconds(change.dues),
+            unused_seconds_max=edit.state.settings.idle_seconds_max,
         )
 
-    def _choose_courier(self, others: PlannedSync, *, releases_clock: bool) -> str | None:
+    def _choose_courier(self, edit: Edit, *, releases_clock: bool) -> str | None:
         """Return the courier after a commit: the current one, or this server if webhooks wait."""
-        replica, me, finished = self.replica, self.database.server_id, set(others.finished_jobs)
+        replica, me, finished = self.replica, self.database.server_id, set(edit.finished_jobs)
         if replica.courier not in (None, me) and not self.is_new:
             return replica.courier
         if self.is_clock_held and not self.is_new:  # an advance on another server sends everything
-            return self._courier_of_advance(others)
+            return self._courier_of_advance(edit)
         known = set() if self.is_new else set(replica.jobs)
         holds_clock = self._holds_clock() and not releases_clock
-        return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
+        return me if holds_clock or known.union(job.job for job in edit.to_send) - finished else None
 
-    def _courier_of_advance(self, others: PlannedSync) -> str | None:
+    def _courier_of_advance(self, edit: Edit) -> str | None:
         """Return the server that is advancing the clock, or this server during an attempt."""
         replica, me = self.replica, self.database.server_id
-        return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)
+        return me if replica.courier == me and not edit.finished_jobs else _server_of(replica.clock_holder)
 
     def clock_anchor(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
         """Return the clock's anchor: a clock time, and the corresponding real time."""
-        clock, real, anchor = self._planned_sync().clock, self.real, self.replica.anchor
+        clock, real, anchor = self._edit.state.clock, self.real, self.replica.anchor
         if anchor is None or anchor.clock is not clock:
             passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
             anchor = self.replica.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)

@@ -11,9 +11,9 @@ from payment_sandbox.projects.project import Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
+from payment_sandbox_company.cluster import JoinedDatabase
 from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.connections import Unavailable
-from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import UnknownOutcome
 from payment_sandbox_company.schema import NEWEST_VERSION
 from tests.cluster.conftest import Company
@@ -35,7 +35,7 @@ def own_server() -> Iterator[Postgres]:
         yield server
 
 
-def registry_on(database: Database) -> Registry:
+def registry_on(database: JoinedDatabase) -> Registry:
     """Return an empty registry on a database."""
     return Registry(Services(REAL_TIME), database, catalogue(), clock=NOON)
 
@@ -45,7 +45,7 @@ def test_a_lost_response_to_a_commit(postgresql: Postgres, is_applied: bool) -> 
     """After a lost response to a commit, the server reads its outcome: applied once, or refused."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
-        database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
+        database = JoinedDatabase(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         project, _ = registry_on(database).create({})
         marker = b"lost on the way"
         if is_applied:
@@ -67,7 +67,7 @@ def test_a_commit_with_an_unknown_outcome(postgresql: Postgres) -> None:
     """If the outcome of a commit is unknown, the error hints at idempotency keys; a later read finds it."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
-        database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
+        database = JoinedDatabase(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         project, _ = registry_on(database).create({})
         wire.cuts_answers_to, wire.then_refuses = b"happened unseen", True
         with pytest.raises(UnknownOutcome, match="Idempotency-Key"):
@@ -83,7 +83,7 @@ def test_a_database_that_never_answers(postgresql: Postgres) -> None:
     """Each statement has a time limit, even if packets are dropped; later statements succeed again."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
-        database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
+        database = JoinedDatabase(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         wire.swallows = True
         with pytest.raises(Unavailable), database.connection(seconds=0.5) as run:
             run.execute("SELECT 1")
@@ -196,12 +196,12 @@ def test_a_role_that_may_not_create_tables(postgresql: Postgres) -> None:
     postgresql.execute(f"CREATE ROLE clerk_{name} LOGIN")
     weak = postgresql.address(name, user=f"clerk_{name}")
     with pytest.raises(StateRefused, match="permission denied"):
-        Database(weak, "clerk", REAL_TIME)
-    Database(address, "boss", REAL_TIME).close()
+        JoinedDatabase(weak, "clerk", REAL_TIME)
+    JoinedDatabase(address, "boss", REAL_TIME).close()
     postgresql.execute(
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk_{name}", name
     )
-    database = Database(weak, "clerk", REAL_TIME)
+    database = JoinedDatabase(weak, "clerk", REAL_TIME)
     project, _ = registry_on(database).create({})
     assert database.identity(project.project_id) is not None
     database.close()
@@ -211,17 +211,17 @@ def test_a_newer_schema_is_refused(postgresql: Postgres) -> None:
     """A server refuses a database that a newer version has migrated."""
     address = postgresql.new_database()
     name, newer = address.rpartition("/")[2], NEWEST_VERSION + 1
-    Database(address, "old", REAL_TIME).close()
+    JoinedDatabase(address, "old", REAL_TIME).close()
     postgresql.execute(f"INSERT INTO sandbox_migration (number, works_with) VALUES ({newer}, {newer})", name)
     with pytest.raises(StateRefused, match="upgrade this server"):
-        Database(address, "old", REAL_TIME)
+        JoinedDatabase(address, "old", REAL_TIME)
 
 
 def test_an_older_schema_is_migrated_when_its_servers_have_ended(postgresql: Postgres) -> None:
     """Running servers of an older version are named; afterwards, their answers to keys are still replayed."""
     address = postgresql.new_database()
     name = address.rpartition("/")[2]
-    first = Database(address, "old", REAL_TIME)
+    first = JoinedDatabase(address, "old", REAL_TIME)
     project, _ = registry_on(first).create({})
     first.report(PeerServer("old", "http://127.0.0.1:1", "1.0", is_draining=False, projects=1))
     older = {"of": "POST /v1/orders/ 0", "status": 201, "etag": None, "order_id": None, "body": "{}"}
@@ -234,32 +234,22 @@ def test_an_older_schema_is_migrated_when_its_servers_have_ended(postgresql: Pos
         name,
     )
     with pytest.raises(StateRefused, match=r"http://127.0.0.1:1 \(version 1.0\); .* never share"):
-        Database(address, "new", REAL_TIME)
+        JoinedDatabase(address, "new", REAL_TIME)
     first.leave()
     first.close()
-    with closing(Database(address, "new", REAL_TIME)) as database:
+    with closing(JoinedDatabase(address, "new", REAL_TIME)) as database:
         answer = database.answer(project.project_id, "order-17")
         assert answer is not None
         assert (answer.of, answer.status, answer.body) == ("POST /v1/orders/ 0", 201, "{}")
         assert database.identity(project.project_id) is not None
 
 
-def test_the_tables_of_servers_that_owned_projects_are_refused(postgresql: Postgres) -> None:
-    """Tables of an unreleased schema are refused with a hint to use an empty database."""
-    address = postgresql.new_database()
-    name = address.rpartition("/")[2]
-    Database(address, "new", REAL_TIME).close()
-    postgresql.execute(f"UPDATE sandbox_migration SET number = number - {NEWEST_VERSION - 2}", name)
-    with pytest.raises(StateRefused, match="use an empty database"):
-        Database(address, "new", REAL_TIME)
-
-
 def test_servers_that_start_together_create_the_tables_once(postgresql: Postgres) -> None:
     """Servers that start at the same time create the tables once."""
     address = postgresql.new_database()
-    databases: list[Database] = []
+    databases: list[JoinedDatabase] = []
     threads = [
-        Thread(target=lambda number=n: databases.append(Database(address, f"s{number}", REAL_TIME)))
+        Thread(target=lambda number=n: databases.append(JoinedDatabase(address, f"s{number}", REAL_TIME)))
         for n in range(6)
     ]
     for thread in threads:

@@ -25,7 +25,7 @@ from tests.support.blocks import Block, blocks, check_shown
 from tests.support.documentation import ROOT, of, read_page, run_command, text_of
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
-from tests.support.suites import PLUGINS
+from tests.support.suites import run_pytest
 from tests.support.tools import require
 
 END_OF_BLOCK = "\x1e"
@@ -61,7 +61,7 @@ def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: 
 def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
     """Each file of tests passes in its own folder."""
     (tmp_path / "test_pasted.py").write_text(block.text)
-    result = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path, **PLUGINS)
+    result = run_pytest(tmp_path, "-q", "-pno:cacheprovider")
     assert result.returncode == 0, result.stdout[-4000:]
 
 
@@ -72,9 +72,7 @@ def test_the_shop_of_the_pytest_page_passes_its_own_rehearsal(tmp_path: Path) ->
         next(block.text for block in blocks(text_of("pytest")) if block.language == "python")
     )
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
-    result = run_command(
-        ["pytest", "-q", "-p", "no:cacheprovider", "--payment-rehearse"], tmp_path, **PLUGINS
-    )
+    result = run_pytest(tmp_path, "-q", "-pno:cacheprovider", "--payment-rehearse")
     (summary,) = re.findall(r"^payment rehearsal: \d tests rehearsed in .*", result.stdout, re.MULTILINE)
     assert summary.endswith(": no findings"), result.stdout[-4000:]
 

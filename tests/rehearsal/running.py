@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.support.documentation import run_command
-from tests.support.suites import PLUGINS
+from tests.support.suites import PLUGINS, run_pytest
 
 CELLS: Final = Path(__file__).with_name("cells_suite.py")
 RIGHT: Final = "right and wallet and (job or look)"
@@ -36,8 +35,7 @@ def run_suite(folder: Path, *options: str, **environment: str) -> RehearsalResul
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     options = ("-pno:cacheprovider", *options, f"--payment-rehearse-report={report}")
-    command = [sys.executable, "-m", "pytest", "-q", *options]
-    result = run_command(command, folder, **PLUGINS, **environment)
+    result = run_pytest(folder, "-q", *options, **environment)
     tests = read_report(folder) if report.exists() else []
     return RehearsalResult(result.returncode, result.stdout + result.stderr, tests)
 

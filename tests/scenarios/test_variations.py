@@ -18,7 +18,9 @@ from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.variation import (
     ATTEMPT,
     PRESS,
+    TIME,
     WEBHOOK,
+    Act,
     OfferedIn,
     ReplacementScene,
     Step,
@@ -29,7 +31,7 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.ui.dashboard.simulate import switches
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step, possible_changes
-from pytest_payment_sandbox.rehearsal.scenes import SCENE_PLAYERS
+from pytest_payment_sandbox.rehearsal.scenes import ACT_PLAYERS
 from tests.documentation.parts import PARTS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -129,7 +131,11 @@ def test_every_entry_is_complete() -> None:
         assert each.risk, each.name
         assert each.kinds or each.offers, f"{each.name} has neither kinds nor offers"
         if isinstance(each.effect, ReplacementScene) and each.kinds:
-            assert each.effect in SCENE_PLAYERS, f"no scene plays {each.name}"
+            acts = {act for act in each.effect.acts if isinstance(act, Act)}
+            assert acts <= ACT_PLAYERS.keys(), f"nothing plays {each.name}"
+            assert TIME not in each.kinds or each.effect.acts[0] == variation_catalogue.DO, (
+                "an advance comes first"
+            )
 
 
 def test_names_are_unambiguous() -> None:

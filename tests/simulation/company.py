@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from payment_sandbox.delivery.outbox import DeliveringOutbox
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
@@ -35,6 +35,7 @@ from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, store_of
+from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
 from payment_sandbox_company.shared_storage import flush_all
 from tests.simulation.database import Broken, Fault, Killed, SharedState, SimulatedDatabase
@@ -396,7 +397,7 @@ class ResettingCompany(Company):
         assert [each.problem for each in server.registry.listed()] == [None]
         try:
             with server.hold():
-                flush_all(server.database)
+                flush_all(cast(Database, server.database))
         except NotStored:
             pass
         except Killed:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.caller import SavedAnswer
@@ -22,6 +22,7 @@ from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.rows import ProjectColumns, encode_identity
 from payment_sandbox.storage.rows import Row as StoredRow
+from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import (
     CLAIM_SECONDS,
     IDLE_LOCK_SECONDS,
@@ -367,7 +368,7 @@ class SimulatedDatabase:
 
     def storage(self, project_id: str) -> CreateStore:
         """Return what creates the stores of a project, which share a replica."""
-        return partial(SharedStore, self, Replica(project_id, self.server_id))
+        return partial(SharedStore, cast(Database, self), Replica(project_id, self.server_id))
 
     @contextmanager
     def draw_ids(self, ids: Ids) -> Iterator[Ids]:

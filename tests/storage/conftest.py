@@ -68,10 +68,10 @@ def durable(backend: Backend) -> Backend:
 
 
 def _in_postgresql(server: Postgres) -> Iterator[Backend]:
-    from payment_sandbox_company.postgresql import Database  # imported late: the driver is optional
+    from payment_sandbox_company.cluster import JoinedDatabase  # imported late: the driver is optional
 
     address = server.new_database()
-    database = Database(address, "this-server", REAL_TIME)
+    database = JoinedDatabase(address, "this-server", REAL_TIME)
     name = address.rpartition("/")[2]
 
     def stored() -> list[StoredProject]:

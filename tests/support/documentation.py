@@ -56,11 +56,16 @@ def of(language: str, *names: str) -> list[Any]:
     return cases
 
 
+def merchants_environment(folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a command in a merchant's folder."""
+    return environment(**{"XDG_STATE_HOME": str(folder / ".state"), **more})
+
+
 def run_command(
     command: Sequence[str], folder: Path, timeout: float | None = None, /, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a merchant's folder."""
-    env = environment(**{"XDG_STATE_HOME": str(folder / ".state"), **more})
+    env = merchants_environment(folder, **more)
     return subprocess.run(
         command, cwd=folder, env=env, timeout=timeout, capture_output=True, text=True, check=False
     )

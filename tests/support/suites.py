@@ -1,11 +1,14 @@
 """A merchant's test suite in a separate process."""
 
+import atexit
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.support.documentation import run_command
+from tests.support.documentation import environment, merchants_environment, run_command
+from tests.support.warm import WarmProcess
 
 SHOP = """
 import pytest
@@ -47,8 +50,26 @@ PLUGINS: Final = {
 
 def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run these tests as a suite in a separate process."""
-    options = ("-m", "pytest", "-q", "-pno:cacheprovider", *options, str(tmp_path))
-    return run_suite(tmp_path, SHOP + tests, *options, **environment)
+    (tmp_path / "test_shop.py").write_text(SHOP + tests)
+    return run_pytest(tmp_path, "-q", "-pno:cacheprovider", *options, str(tmp_path), **environment)
+
+
+def run_pytest(folder: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a merchant's folder with these options.
+
+    A plugin named by an option may replace parts of what is loaded after it: that is a process from the start.
+    """
+    if any(option.startswith("-p") and not option.startswith("-pno:") for option in options):
+        return run_command([sys.executable, "-m", "pytest", *options], folder, **PLUGINS, **more)
+    return warm_process().run(options, folder, merchants_environment(folder, **PLUGINS, **more))
+
+
+@cache
+def warm_process() -> WarmProcess:
+    """Return the process that has loaded what a suite loads until its first test, started at first use."""
+    process = WarmProcess(f"{SHOP}\n\ndef test_nothing(shop): pass\n", environment(**PLUGINS))
+    atexit.register(process.stop)
+    return process
 
 
 def run_suite(

@@ -94,8 +94,6 @@ class Edit:
         self._credentials: list[Credential] = []
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
-        self._changes = 0
-        self._attempts = 0
         self.part: RequestCommit | None = None  # the commit of a tracked request
 
     @property
@@ -276,8 +274,6 @@ class Edit:
             order.version += 1
             order.modified = self.now
         self._add_webhooks()
-        if self.epoch.changes.is_watched:
-            self._count_changes()
         self._remove_faults_at_rest()
         sequence = self.epoch.timeline.sequence
         dues = [DueItem(at, sequence + place, due) for place, (at, due) in enumerate(self._scheduled, 1)]
@@ -315,8 +311,6 @@ class Edit:
         epoch = self.epoch
         timeline = epoch.timeline
         before = timeline.head()
-        if epoch.changes.is_watched:
-            epoch.changes.add(self._changes, self._attempts)
         epoch.state = self.state
         epoch.ids = self.ids
         timeline.move_to(self.now)
@@ -334,7 +328,8 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.advance_log
         epoch.orders_created += len(self.created)
-        epoch.rehearsal.record_orders(self.orders)
+        is_noticed = bool(change.deliveries) or not self.finished_entries
+        epoch.rehearsal.record_edit(self.orders, is_noticed=is_noticed)
         if change.answers and self.caller.tracked is not None:
             self.caller.tracked.end()
         after = timeline.head()
@@ -382,21 +377,6 @@ class Edit:
         for order_id, order in list(self.orders.items()):
             if order_id not in self.created and order == self.epoch.store.order(order_id):
                 del self.orders[order_id]
-
-    def _count_changes(self) -> None:
-        """Count the changes made by this edit, except changes by the clock, and the webhook attempts."""
-        before, after = self.epoch.state, self.state
-        has_configured = (after.base_settings, after.scenario, after.faults, after.scenario_faults) != (
-            before.base_settings,
-            before.scenario,
-            before.faults,
-            before.scenario_faults,
-        )
-        if not self.finished_entries:
-            self._changes = len(self.orders) + len(self._qr_requests) + has_configured
-        for item in self._deliveries.values():
-            stored = self.epoch.store.delivery(item.id)
-            self._attempts += len(item.attempts) > (0 if stored is None else len(stored.attempts))
 
     def _remove_faults_at_rest(self) -> None:
         """Remove the fault rules for orders at rest."""

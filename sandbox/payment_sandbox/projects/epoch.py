@@ -17,7 +17,6 @@ from payment_sandbox.orders.refusals import OrderChanged, Unknown
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_FOR, SavedAnswer, TrackedRequest
-from payment_sandbox.projects.change_counter import ChangeCounter
 from payment_sandbox.projects.clock import ProjectClock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
@@ -160,7 +159,6 @@ class Epoch:
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[ProcessedEvent] | None = None  # the log of the current advance
-        self.finished_advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has asked the current advance to stop
         self.is_moment_cut = False  # the next advance reports the rest of the current moment
         # The ETag and body of some orders, by order id: a cache for the web layer.
@@ -168,7 +166,6 @@ class Epoch:
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # created orders by form id
         self.running_requests: dict[str, TrackedRequest] = {}  # requests with a key, by its digest
         self.orders_created = 0
-        self.changes = ChangeCounter()
         self.slots = Slots()
 
     @property

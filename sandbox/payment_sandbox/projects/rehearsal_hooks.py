@@ -39,8 +39,11 @@ class Rehearsal:
         """Choose the fault for a call by the shop; None for no fault."""
         return None
 
-    def record_orders(self, orders: Mapping[str, Order]) -> None:
-        """Record the new versions of orders; by default, do nothing."""
+    def record_edit(self, orders: Mapping[str, Order], *, is_noticed: bool) -> None:
+        """Record an edit with the new versions of orders; by default, do nothing.
+
+        The shop's jobs may notice what a client, a webhook or a clock change has edited, but not a due event.
+        """
 
     def earlier_version(self, order: Order) -> Order:
         """Choose the version of an order in a stale response; by default, the current version."""

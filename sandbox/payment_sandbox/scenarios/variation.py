@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Flag, auto
+from functools import reduce
+from operator import or_
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -102,19 +104,32 @@ class Trait(Flag):
 NO_TRAITS: Final = Trait(0)
 
 
-class ReplacementScene(NamedTuple):
-    """A scene that replaces or extends the planned action; rehearsals and "What if …" play it."""
+class Act(NamedTuple):
+    """A part of a replacement scene: what it is, and what it needs."""
 
-    scene: str
+    act: str
     required_traits: Trait = NO_TRAITS
     condition: StepCondition | None = None
+
+
+class ReplacementScene(NamedTuple):
+    """A scene that replaces or extends the planned action or advance; rehearsals and "What if …" play it.
+
+    Its acts follow each other; one of them can also be an action, or a period that passes, such as ``P3D``.
+    """
+
+    acts: tuple[Act | Action | str, ...]
     moves_clock: bool = False
 
+    @property
+    def required_traits(self) -> Trait:
+        """What the acts require of the shop and the test."""
+        return reduce(or_, (each.required_traits for each in self.acts if isinstance(each, Act)), NO_TRAITS)
 
-class ElapsedTime(NamedTuple):
-    """A period, such as ``P3D``, passes after the action or the advance."""
-
-    period: str
+    def is_possible(self, about: Any) -> bool:
+        """Whether all acts are possible, judging by the details of a step."""
+        conditions = (each.condition for each in self.acts if isinstance(each, Act))
+        return all(each is None or each(about) for each in conditions)
 
 
 class Repeat(NamedTuple):
@@ -154,7 +169,6 @@ VariationEffect = (
     | Document
     | Action
     | ReplacementScene
-    | ElapsedTime
     | Repeat
     | ChangedNumber
     | OtherChoice
@@ -272,5 +286,6 @@ class Variation:
         """Whether the variation applies to a step."""
         if step.kind not in self.kinds:
             return False
-        of_scene = self.effect.condition if isinstance(self.effect, ReplacementScene) else None
-        return all(each(step.about) for each in (self.condition, of_scene) if each is not None)
+        if self.condition is not None and not self.condition(step.about):
+            return False
+        return not isinstance(self.effect, ReplacementScene) or self.effect.is_possible(step.about)

@@ -55,10 +55,10 @@ from payment_sandbox.scenarios.variation import (
     READ,
     TIME,
     WEBHOOK,
+    Act,
     ChangedNumber,
     CoverageCheck,
     Document,
-    ElapsedTime,
     OfferedIn,
     OtherChoice,
     OtherCustomer,
@@ -114,49 +114,41 @@ LOST_RESPONSE: Final = Fault(Reset(), is_after=True)
 LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW_SCREENING: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
-AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART, CUSTOMERS = Trait
+AT_ONCE, AT_REST, SUSPECT, THREADS, _, _, CUSTOMERS = Trait
 WHAT_IF, SWITCH, SCENARIO = OfferedIn
 
-RETURNS_FIRST: Final = ReplacementScene("returns before the webhook", Trait.RETURN)
-TWO_TABS: Final = ReplacementScene("returns in two tabs", Trait.RETURN | Trait.THREADS)
-RETURNS_UNPAID: Final = ReplacementScene("returns without paying", Trait.RETURN)
-FAILS_THEN_PAYS: Final = ReplacementScene("fails, then pays", condition=lambda step: step.is_hosted)
-CANCELS_THEN_PAYS: Final = ReplacementScene("cancels, then pays", condition=lambda step: step.is_hosted)
-WALKS_AWAY: Final = ReplacementScene("walks away", moves_clock=True)
-ACTS_TOO_LATE: Final = ReplacementScene("acts after the expiry")
-ACTS_TWICE: Final = ReplacementScene("acts twice")
-PAYS_BOTH: Final = ReplacementScene(
-    "pays an earlier attempt, too", condition=lambda step: step.has_earlier_attempts
+DO: Final = Act("perform the action, or advance the clock")
+RETURN: Final = Act("return to the shop", Trait.RETURN)
+RETURN_IN_TABS: Final = Act("return to the shop in two tabs at once", Trait.RETURN | Trait.THREADS)
+CHOOSE_AGAIN: Final = Act("choose the same method again", condition=lambda step: step.is_hosted)
+EXPIRE: Final = Act("wait until the order has expired")
+WAIT_TO_LAST_MOMENT: Final = Act("wait until a second before the order's expiry")
+PAY_EARLIER: Final = Act("pay earlier attempts", condition=lambda step: step.has_earlier_attempts)
+CANCEL_EARLIER: Final = Act("cancel earlier attempts", condition=lambda step: step.has_earlier_attempts)
+EXPIRE_EARLIER: Final = Act(
+    "wait until an earlier attempt has expired", condition=lambda step: step.has_earlier_attempts
 )
-SENDS_LESS: Final = ReplacementScene("sends less")
-SENDS_MORE: Final = ReplacementScene("sends more")
-LAPSES: Final = ReplacementScene(
-    "lets the authorization expire", condition=lambda step: step.has_authorization, moves_clock=True
+SEND_LESS: Final = Act("send a cent less")
+SEND_MORE: Final = Act("send a euro more")
+TRANSFER_TOO: Final = Act(
+    "choose a transfer, pay otherwise, and let the transfer arrive",
+    condition=lambda step: step.transfer is not None,
 )
-RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
-CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
-ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
-OPENS_PAGE: Final = ReplacementScene("opens the page, then leaves")
-LATE_ON_PAGE: Final = ReplacementScene(
-    "opens the page, and acts a second before the expiry", moves_clock=True
+LAPSE_AUTHORIZATION: Final = Act(
+    "wait until the authorization has expired", condition=lambda step: step.has_authorization
 )
-PAYS_EARLIER: Final = ReplacementScene(
-    "pays an earlier attempt instead", condition=lambda step: step.has_earlier_attempts
-)
-PAYS_EARLIER_FIRST: Final = ReplacementScene(
-    "pays an earlier attempt first, then this one", condition=lambda step: step.has_earlier_attempts
-)
-CANCELS_EARLIER: Final = ReplacementScene(
-    "pays, then cancels an earlier attempt", condition=lambda step: step.has_earlier_attempts
-)
-PAYS_BY_TRANSFER_TOO: Final = ReplacementScene(
-    "pays by transfer, too", condition=lambda step: step.transfer is not None
-)
-AFTER_EARLIER_EXPIRY: Final = ReplacementScene(
-    "pays once an earlier attempt has expired",
-    condition=lambda step: step.has_earlier_attempts,
-    moves_clock=True,
-)
+RESTART_SHOP: Final = Act("restart the shop", Trait.RESTART)
+CAPTURE_IN_PARTS: Final = Act("capture in parts")
+OPEN_PAGE: Final = Action(CUSTOMER, "visit")
+
+
+def _scene(*acts: Act | Action | str) -> ReplacementScene:
+    return ReplacementScene(acts)
+
+
+WALKS_AWAY: Final = ReplacementScene((), moves_clock=True)
+LAPSES: Final = ReplacementScene((DO, LAPSE_AUTHORIZATION), moves_clock=True)
+CAPTURES_IN_PARTS: Final = _scene(DO, CAPTURE_IN_PARTS)
 MANUAL_CAPTURE: Final = PriorEvent("the merchant captures by hand")
 MANUAL_PART_CAPTURE: Final = PriorEvent("the merchant captures half by hand")
 CUSTOMER_PAYMENT: Final = PriorEvent("the customer pays")
@@ -394,33 +386,33 @@ VARIATIONS: tuple[Variation, ...] = (
         kinds=(JOB,),
     ),
     # Time
-    _time("day-more", "a day more passed after {step}", ElapsedTime("P1D"), LAPSE),
-    _time("year-more", "400 days more passed after {step}", ElapsedTime("P400D"), DEBT),
+    _time("day-more", "a day more passed after {step}", _scene(DO, "P1D"), LAPSE),
+    _time("year-more", "400 days more passed after {step}", _scene(DO, "P400D"), DEBT),
     _time("lapses", "the authorization expired after {step}", LAPSES, LAPSE),
-    _time("restarted", "the shop was restarted after {step}", RESTARTS, UNSHIPPED, AT_REST),
+    _time("restarted", "the shop was restarted after {step}", _scene(DO, RESTART_SHOP), UNSHIPPED, AT_REST),
     # Customers
     _customer(
         "returns-first",
         "the customer returned to the shop before the webhook of {step}",
-        RETURNS_FIRST,
+        _scene(DO, RETURN),
         UNPAID_GOODS,
         AT_REST | SUSPECT,
     ),
     _customer(
         "two-tabs",
         "the customer returned in two tabs at the same moment, before the webhook of {step}",
-        TWO_TABS,
+        _scene(DO, RETURN_IN_TABS),
         DUPLICATION,
         AT_REST,
     ),
     _customer(
         "opens-page",
         "the customer opened the payment page, and left",
-        OPENS_PAGE,
+        _scene(OPEN_PAGE, RETURN),
         UNPAID_GOODS,
         SUSPECT,
     ),
-    _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID_GOODS),
+    _customer("returns-unpaid", "the customer returned without having paid", _scene(RETURN), UNPAID_GOODS),
     _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID_GOODS).with_offers(
         VariationOffer("declined", "The bank declines the payment", WHAT_IF, findings=("HOOK-08", "FLOW-15"))
     ),
@@ -428,67 +420,79 @@ VARIATIONS: tuple[Variation, ...] = (
     _customer(
         "fails-then-pays",
         "{step} failed at first, and succeeded on the second attempt",
-        FAILS_THEN_PAYS,
+        _scene(Action(CUSTOMER, "fail"), CHOOSE_AGAIN, DO),
         UNSHIPPED,
     ),
     _customer(
-        "cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, UNSHIPPED
+        "cancels-then-pays",
+        "the customer cancelled, came back and paid",
+        _scene(Action(CUSTOMER, "cancel"), CHOOSE_AGAIN, DO),
+        UNSHIPPED,
     ),
     _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID_GOODS).with_offers(
         VariationOffer(
             "expires", "The customer does not pay in time; this moves the clock by a minute", WHAT_IF
         )
     ),
-    _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, UNSHIPPED),
-    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, UNSHIPPED, SUSPECT),
+    _customer("pays-too-late", "{step} came after the expiry", _scene(EXPIRE, DO), UNSHIPPED),
+    _payment(
+        "last-moment",
+        "{step} came a second before the expiry",
+        _scene(WAIT_TO_LAST_MOMENT, DO),
+        UNSHIPPED,
+        SUSPECT,
+    ),
     _customer(
         "late-on-page",
         "the customer opened the payment page, and {step} came a second before the expiry",
-        LATE_ON_PAGE,
+        _scene(OPEN_PAGE, WAIT_TO_LAST_MOMENT, DO),
         UNSHIPPED,
     ),
     _abandonment("pays-instead", "the customer paid instead of {step}", Action(CUSTOMER, "pay"), UNSHIPPED),
     _customer(
         "twice",
         "the customer pressed the button twice for {step}",
-        ACTS_TWICE,
+        _scene(DO, DO),
         DUPLICATION,
         AT_ONCE | SUSPECT,
     ),
     # Money and time
-    _bank("short", "{step} was one cent short", SENDS_LESS, UNPAID_GOODS),
-    _bank("surplus", "{step} was one euro too high", SENDS_MORE, DEBT),
-    _bank("after-expiry", "{step} arrived after the expiry", ACTS_TOO_LATE, UNSHIPPED),
-    _bank("credited-twice", "{step} arrived twice", ACTS_TWICE, DEBT, SUSPECT),
+    _bank("short", "{step} was one cent short", _scene(SEND_LESS), UNPAID_GOODS),
+    _bank("surplus", "{step} was one euro too high", _scene(SEND_MORE), DEBT),
+    _bank("after-expiry", "{step} arrived after the expiry", _scene(EXPIRE, DO), UNSHIPPED),
+    _bank("credited-twice", "{step} arrived twice", _scene(DO, DO), DEBT, SUSPECT),
     _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID_GOODS),
     _payment(
         "pays-both",
         "the customer also paid on the page of an earlier attempt after {step}",
-        PAYS_BOTH,
+        _scene(DO, PAY_EARLIER),
         DOUBLE_PAYMENT,
     ),
     _payment(
         "pays-earlier",
         "the customer paid on the page of an earlier attempt instead of {step}",
-        PAYS_EARLIER,
+        _scene(PAY_EARLIER),
         UNSHIPPED,
     ),
     _payment(
         "earlier-first",
         "the customer paid on the page of an earlier attempt before {step}",
-        PAYS_EARLIER_FIRST,
+        _scene(PAY_EARLIER, DO),
         DOUBLE_PAYMENT,
     ),
     _payment(
         "cancels-earlier",
         "the customer cancelled an earlier attempt after {step}",
-        CANCELS_EARLIER,
+        _scene(DO, CANCEL_EARLIER),
         UNDONE_PAYMENT,
     ),
     _payment(
-        "after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER_EXPIRY, UNSHIPPED
+        "after-earlier",
+        "{step} came after an earlier attempt had expired",
+        _scene(EXPIRE_EARLIER, DO),
+        UNSHIPPED,
     ),
-    _customer("three-days", "three days passed after {step}", ElapsedTime("P3D"), LAPSE),
+    _customer("three-days", "three days passed after {step}", _scene(DO, "P3D"), LAPSE),
     _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSE).with_offers(
         VariationOffer(
             "authorization-expires",
@@ -497,11 +501,11 @@ VARIATIONS: tuple[Variation, ...] = (
             findings=("CAP-03", "CAP-04"),
         )
     ),
-    _direct_payment("month", "a month passed after {step}", ElapsedTime("P31D"), LAPSE),
+    _direct_payment("month", "a month passed after {step}", _scene(DO, "P31D"), LAPSE),
     _direct_payment(
         "transfer-too",
         "the customer had chosen a bank transfer before, which arrived after {step}, too",
-        PAYS_BY_TRANSFER_TOO,
+        _scene(TRANSFER_TOO),
         DOUBLE_PAYMENT,
     ),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSE).with_offers(
@@ -509,7 +513,7 @@ VARIATIONS: tuple[Variation, ...] = (
             "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, findings=("SET-47",)
         )
     ),
-    _action("restarted", "the shop was restarted after {step}", RESTARTS, UNSHIPPED, AT_REST),
+    _action("restarted", "the shop was restarted after {step}", _scene(DO, RESTART_SHOP), UNSHIPPED, AT_REST),
     # The service
     _screening("declined", "the screening of {step} declined", {"screening": "declined"}, UNPAID_GOODS),
     _long_screening(

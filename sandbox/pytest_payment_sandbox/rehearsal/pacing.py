@@ -4,25 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-from payment_sandbox.projects.change_counter import Moment
 from payment_sandbox.projects.jobs import Job
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.project import Project
 
 EQUAL_RUNS_MIN: Final = 2  # consecutive equal runs after which the interval grows
 
 BusyTimes = Mapping[str, Sequence[datetime]]
 """The start times of runs with new calls, by job."""
-
-
-class _RunInput(NamedTuple):
-    """The input of a run: the earlier changes in the project, and the number of advances by the test."""
-
-    changes: Moment
-    advances: int
 
 
 @dataclass(slots=True)
@@ -31,9 +20,9 @@ class _JobHistory:
 
     runs: int = 0
     start: datetime | None = None  # start of the current or next run
-    next_input: _RunInput | None = None  # input of the current or next run
+    next_input: int | None = None  # the edits before the current or next run
     calls: list[str] = field(default_factory=list)  # calls in the current run so far
-    last_input: _RunInput | None = None  # input of the last finished run
+    last_input: int | None = None  # the edits before the last finished run
     last_calls: list[str] = field(default_factory=list)  # calls in the last finished run
     equal_runs: int = 0  # consecutive runs with equal input and calls
     last_start: datetime | None = None
@@ -46,8 +35,8 @@ class JobPace:
     unchanged test. The unchanged test itself runs all jobs at their usual times.
     """
 
-    def __init__(self, project: "Project") -> None:
-        self._project = project
+    def __init__(self) -> None:
+        self.edit_count = 0  # the edits so far that a job may notice
         self._jobs: dict[int, _JobHistory] = defaultdict(
             _JobHistory
         )  # keyed by function, because names are not unique
@@ -57,7 +46,7 @@ class JobPace:
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
         """Return the time of a job's next run, up to ``limit``: the next event, or the end of the advance."""
-        history, next_input = self._jobs[id(job.run)], self._current_input()
+        history, next_input = self._jobs[id(job.run)], self.edit_count
         if job.runs > history.runs:
             self._record_run(job, history)
         history.next_input, history.start = next_input, job.at
@@ -75,10 +64,6 @@ class JobPace:
         history = self._jobs[id(job.run)]
         history.calls.append(call)
         return history.last_input != history.next_input or call not in history.last_calls
-
-    def _current_input(self) -> _RunInput:
-        epoch = self._project.epoch
-        return _RunInput(epoch.changes.watch(), epoch.finished_advances)
 
     def _record_run(self, job: Job, history: _JobHistory) -> None:
         """Record the end of a job's run."""

@@ -33,7 +33,6 @@ from payment_sandbox.scenarios.variation import (
     WEBHOOK,
     ChangedNumber,
     ClockAdvance,
-    ElapsedTime,
     JobRun,
     OrderAction,
     OtherChoice,
@@ -69,7 +68,6 @@ from pytest_payment_sandbox.rehearsal.scenes import (
     earlier_open_orders,
     offered_transfer,
     play,
-    play_after_advance,
 )
 
 if TYPE_CHECKING:
@@ -199,7 +197,7 @@ class RehearsedRun(Rehearsal):
         self._call_lines: dict[str, LocatedCall] = {}  # the shop's calls, by step
         self.endless_waits: list[str] = []
         self.calls = RepeatedCalls()
-        self.pace = JobPace(project)
+        self.pace = JobPace()
         self._test = test
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
@@ -345,8 +343,9 @@ class RehearsedRun(Rehearsal):
             self._record_run(job, changes_orders=True)
         return self.pace.record_call(job, f"{method} {path}")
 
-    def record_orders(self, orders: Mapping[str, Order]) -> None:
+    def record_edit(self, orders: Mapping[str, Order], *, is_noticed: bool) -> None:
         """Record the new versions of orders, which a stale response may repeat."""
+        self.pace.edit_count += is_noticed
         for order_id, order in orders.items():
             self._versions[order_id].append(order)
 
@@ -469,13 +468,13 @@ class RehearsedRun(Rehearsal):
         )
         label = ACTION_LABELS.get(action.name, f"the {action.actor}'s action ({action.action})")
         effect = self._next_effect(ACTION, label, about)
-        if not isinstance(effect, Action | ElapsedTime | ReplacementScene):
+        if not isinstance(effect, Action | ReplacementScene):
             return do(action)
+        test = self._test
+        scene = Scene(self.project, test.restart, order_id, action, do, test.visit, before)
         with self._jumping():
-            return play(
-                effect,
-                Scene(self.project, order_id, action, do, self._test.visit, self._test.restart, before),
-            )
+            play([effect] if isinstance(effect, Action) else effect.acts, scene)
+        return scene.order
 
     @contextmanager
     def _jumping(self) -> Iterator[None]:
@@ -509,9 +508,9 @@ class RehearsedRun(Rehearsal):
         about = ClockAdvance(has_authorization=bool(authorization_expiries(self.project)))
         effect = self._next_effect(TIME, "the clock advance", about)
         result = do()
-        if isinstance(effect, ElapsedTime | ReplacementScene):
+        if isinstance(effect, ReplacementScene):
             with self._jumping():
-                play_after_advance(effect, self.project, self._test.restart)
+                play(effect.acts[1:], Scene(self.project, self._test.restart))
         return result
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:

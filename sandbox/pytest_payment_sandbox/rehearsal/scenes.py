@@ -1,6 +1,6 @@
 """Performs replacements for the actions of a rehearsed test, and events before a call by the shop."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,7 +18,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.rehearsal_hooks import Do
 from payment_sandbox.scenarios import variation_catalogue as variations
-from payment_sandbox.scenarios.variation import ElapsedTime, PriorEvent, ReplacementScene
+from payment_sandbox.scenarios.variation import Act, PriorEvent
 from pytest_payment_sandbox.rehearsal.changes import order_id_of
 
 if TYPE_CHECKING:
@@ -32,65 +32,50 @@ CHANGED_DESCRIPTION: Final = "Changed by hand"
 
 
 class Scene(NamedTuple):
-    """The state before an action on an order."""
+    """The state before an action on an order, or after an advance, which concerns no order."""
 
     project: "Project"
-    order_id: str
-    action: Action
-    do: Do
-    visit: Callable[[Order, int], None] | None
     restart: Callable[[], None] | None
-    earlier_open_orders: Sequence[Order]  # earlier, still open orders that the shop knows
+    order_id: str = ""
+    action: Action | None = None
+    do: Do | None = None
+    visit: Callable[[Order, int], None] | None = None
+    earlier_open_orders: Sequence[Order] = ()  # earlier, still open orders that the shop knows
 
     @property
     def order(self) -> Order:
         """The current order."""
         return self.project.find_order(self.order_id)
 
-    def perform(self, action: Action | None = None) -> Order:
+    def perform(self, action: Action | None = None) -> None:
         """Perform the given action, or else the scene's own, if the order's state allows it."""
+        chosen = action or self.action
+        if self.do is not None and chosen is not None:
+            with suppress(Refusal):
+                self.do(chosen)
+
+    def act(self, action: Action, order_id: str = "") -> None:
+        """Perform an action apart from the scene's own, on its order by default."""
         with suppress(Refusal):
-            return self.do(action or self.action)
-        return self.order
+            act(self.project, order_id or self.order_id, action)
 
-    def perform_after(self, action: str) -> Order:
-        """Perform another action, choose the same method once more, and then perform the scene's action."""
-        attempt = self.perform(Action(CUSTOMER, action)).last_transaction
-        if attempt is not None:
-            self.choose(attempt.payment_method)
-        return self.perform()
-
-    def choose(self, payment_method: str) -> None:
-        """Choose a method on the hosted page, if the order's state allows it."""
-        with suppress(Refusal):
-            act(self.project, self.order_id, Action(CUSTOMER, "choose", payment_method=payment_method))
-
-    def send(self, more_cents: int) -> Order:
+    def send(self, more_cents: int) -> None:
         """Send the amount plus ``more_cents``, if the sum is positive."""
+        assert self.action is not None, "an advance sends no money"
         cents = (self.action.amount_cents or self.order.amount_cents) + more_cents
-        return self.perform(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
+        if cents > 0:
+            self.perform(self.action._replace(amount_cents=cents))
 
     def advance_to(self, until: datetime) -> None:
         """Advance the clock: run the due events, and deliver their webhooks."""
-        _advance_to(self.project, until)
+        _release_webhooks(self.project)
+        with suppress(Refusal):
+            advance(self.project, lambda now: max(now, until))
 
-    def return_to_shop(self, tabs: int) -> Order:
-        """Return to the shop, in the given number of tabs."""
+    def return_to_shop(self, tabs: int) -> None:
+        """Return to the shop in the given number of tabs, before any webhook, which waits for this call."""
         if self.visit is not None:
             self.visit(self.order, tabs)
-        return self.order
-
-    def perform_and_return(self, tabs: int) -> Order:
-        """Perform the action, and return to the shop before the webhook, which waits for this call."""
-        order = self.perform()
-        self.return_to_shop(tabs)
-        return order
-
-
-def _advance_to(project: "Project", until: datetime) -> None:
-    _release_webhooks(project)
-    with suppress(Refusal):
-        advance(project, lambda now: max(now, until))
 
 
 def _release_webhooks(project: "Project") -> None:
@@ -100,6 +85,19 @@ def _release_webhooks(project: "Project") -> None:
         project.release(held)
 
 
+def deliver_webhooks(project: "Project") -> None:
+    """Deliver the due webhooks, and wait for their answers."""
+    _release_webhooks(project)
+    project.settle(SETTLE_SECONDS)
+
+
+def _choose_again(scene: Scene) -> None:
+    """Choose the method of the last attempt once more."""
+    attempt = scene.order.last_transaction
+    if attempt is not None:
+        scene.act(Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
+
+
 def _expiries(order: Order) -> list[datetime]:
     """Return the expiry times of an order's page and newest attempt."""
     attempt = order.last_transaction
@@ -107,46 +105,23 @@ def _expiries(order: Order) -> list[datetime]:
     return [end for end in expiries if end is not None]
 
 
-def perform_after_expiry(scene: Scene) -> Order:
-    """Perform the action after the order's expiry."""
+def _expire(scene: Scene) -> None:
     expiries = _expiries(scene.order)
     if expiries:
         scene.advance_to(ONE_SECOND_PERIOD.after(max(expiries)))
-    return scene.perform()
 
 
-def perform_at_last_moment(scene: Scene) -> Order:
-    """Perform the action a second before the order's expiry."""
+def _wait_to_last_moment(scene: Scene) -> None:
     expiries = _expiries(scene.order)
     if expiries:
         scene.advance_to(min(expiries) - ONE_SECOND)
-    return scene.perform()
 
 
-def open_page(scene: Scene) -> Order:
-    """Open the payment page, which changes the order's status, and return to the shop."""
-    scene.perform(Action(CUSTOMER, "visit"))
-    return scene.return_to_shop(1)
-
-
-def perform_late_on_page(scene: Scene) -> Order:
-    """Open the payment page, and perform the action a second before the order's expiry."""
-    scene.perform(Action(CUSTOMER, "visit"))
-    return perform_at_last_moment(scene)
-
-
-def perform_after_earlier_expiry(scene: Scene) -> Order:
-    """Perform the action once an earlier order has expired, if the current order is still valid."""
+def _expire_earlier(scene: Scene) -> None:
+    """Wait until an earlier order has expired, if the current order is still valid then."""
     expiries = [end for other in scene.earlier_open_orders for end in _expiries(other)]
     if expiries and min(expiries) < min(_expiries(scene.order), default=min(expiries)):
         scene.advance_to(ONE_SECOND_PERIOD.after(min(expiries)))
-    return scene.perform()
-
-
-def perform_twice(scene: Scene) -> Order:
-    """Perform the action twice."""
-    scene.perform()
-    return scene.perform()
 
 
 def earlier_open_orders(project: "Project", order: Order, known: Container[str]) -> list[Order]:
@@ -155,24 +130,10 @@ def earlier_open_orders(project: "Project", order: Order, known: Container[str])
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
 
-def act_on_earlier_attempt(scene: Scene, action: str) -> Order:
+def _act_on_earlier_attempts(scene: Scene, action: str) -> None:
     """Pay or cancel on the pages of earlier orders."""
     for other in scene.earlier_open_orders:
-        with suppress(Refusal):
-            act(scene.project, other.id, Action(CUSTOMER, action))
-    return scene.order
-
-
-def perform_and_act_on_earlier_attempt(scene: Scene, action: str) -> Order:
-    """Perform the action, then pay or cancel on the pages of earlier orders."""
-    scene.perform()
-    return act_on_earlier_attempt(scene, action)
-
-
-def perform_after_paying_earlier_attempt(scene: Scene) -> Order:
-    """Pay on the pages of earlier orders, then perform the action."""
-    act_on_earlier_attempt(scene, "pay")
-    return scene.perform()
+        scene.act(Action(CUSTOMER, action), other.id)
 
 
 def offered_transfer(project: "Project", order: Order) -> str | None:
@@ -183,81 +144,17 @@ def offered_transfer(project: "Project", order: Order) -> str | None:
     return next((name for name, kind in kinds.items() if kind == "transfer"), None)
 
 
-def pay_by_transfer_too(scene: Scene) -> Order:
+def _pay_by_transfer_too(scene: Scene) -> None:
     """Choose a transfer, then perform the action with the method chosen before; the transfer arrives, too."""
     transfer, attempt = offered_transfer(scene.project, scene.order), scene.order.last_transaction
-    if transfer is None or attempt is None:
-        return scene.perform()
+    if transfer is None or attempt is None or scene.action is None:
+        scene.perform()
+        return
     for method in (transfer, attempt.payment_method):
-        scene.choose(method)
-    for action in (scene.action, Action(BANK, "credit")):
-        with suppress(Refusal):  # another attempt than the one whose page is open
-            act(scene.project, scene.order_id, action)
+        scene.act(Action(CUSTOMER, "choose", payment_method=method))
+    for action in (scene.action, Action(BANK, "credit")):  # another attempt than the one whose page is open
+        scene.act(action)
         deliver_webhooks(scene.project)
-    return scene.order
-
-
-def let_authorization_expire(scene: Scene) -> Order:
-    """Perform the action, and let the authorization expire."""
-    attempt = scene.perform().last_transaction
-    if attempt is not None and attempt.authorization is not None:
-        scene.advance_to(ONE_SECOND_PERIOD.after(attempt.authorization.expires_at))
-    return scene.order
-
-
-def restart_shop(scene: Scene) -> Order:
-    """Perform the action, and restart the shop."""
-    order = scene.perform()
-    _restart_and_settle(scene.project, scene.restart)
-    return order
-
-
-def deliver_webhooks(project: "Project") -> None:
-    """Deliver the due webhooks, and wait for their answers."""
-    _release_webhooks(project)
-    project.settle(SETTLE_SECONDS)
-
-
-def _restart_and_settle(project: "Project", restart: Callable[[], None] | None) -> None:
-    deliver_webhooks(project)
-    if restart is not None:
-        restart()
-
-
-SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
-    variations.RETURNS_FIRST: lambda scene: scene.perform_and_return(1),
-    variations.TWO_TABS: lambda scene: scene.perform_and_return(2),
-    variations.RETURNS_UNPAID: lambda scene: scene.return_to_shop(1),
-    variations.OPENS_PAGE: open_page,
-    variations.FAILS_THEN_PAYS: lambda scene: scene.perform_after("fail"),
-    variations.CANCELS_THEN_PAYS: lambda scene: scene.perform_after("cancel"),
-    variations.WALKS_AWAY: lambda scene: scene.order,
-    variations.ACTS_TOO_LATE: perform_after_expiry,
-    variations.ACTS_TWICE: perform_twice,
-    variations.PAYS_BOTH: lambda scene: perform_and_act_on_earlier_attempt(scene, "pay"),
-    variations.PAYS_EARLIER: lambda scene: act_on_earlier_attempt(scene, "pay"),
-    variations.PAYS_EARLIER_FIRST: perform_after_paying_earlier_attempt,
-    variations.CANCELS_EARLIER: lambda scene: perform_and_act_on_earlier_attempt(scene, "cancel"),
-    variations.AFTER_EARLIER_EXPIRY: perform_after_earlier_expiry,
-    variations.ACTS_LAST_MOMENT: perform_at_last_moment,
-    variations.LATE_ON_PAGE: perform_late_on_page,
-    variations.SENDS_LESS: lambda scene: scene.send(-1),
-    variations.SENDS_MORE: lambda scene: scene.send(OVERPAYMENT_CENTS),
-    variations.PAYS_BY_TRANSFER_TOO: pay_by_transfer_too,
-    variations.LAPSES: let_authorization_expire,
-    variations.RESTARTS: restart_shop,
-}
-
-
-def play(effect: Action | ElapsedTime | ReplacementScene, scene: Scene) -> Order:
-    """Perform the replacement for an action; return the order."""
-    if isinstance(effect, Action):
-        return scene.perform(effect)
-    if isinstance(effect, ReplacementScene):
-        return SCENE_PLAYERS[effect](scene)
-    scene.perform()
-    scene.advance_to(Period.parse(effect.period).after(scene.project.now()))
-    return scene.order
 
 
 def authorization_expiries(project: "Project") -> list[datetime]:
@@ -272,16 +169,48 @@ def authorization_expiries(project: "Project") -> list[datetime]:
     ]
 
 
-def play_after_advance(
-    effect: ElapsedTime | ReplacementScene, project: "Project", restart: Callable[[], None] | None
-) -> None:
-    """Let more time pass after an advance, or restart the shop."""
-    if isinstance(effect, ElapsedTime):
-        _advance_to(project, Period.parse(effect.period).after(project.now()))
-    elif effect is variations.RESTARTS:
-        _restart_and_settle(project, restart)
-    elif expiries := authorization_expiries(project):
-        _advance_to(project, ONE_SECOND_PERIOD.after(min(expiries)))
+def _lapse(scene: Scene) -> None:
+    """Wait until the order's authorization has expired, or after an advance the first of all."""
+    attempt = scene.order.last_transaction if scene.order_id else None
+    own = [attempt.authorization.expires_at] if attempt is not None and attempt.authorization else []
+    expiries = own if scene.order_id else authorization_expiries(scene.project)
+    if expiries:
+        scene.advance_to(ONE_SECOND_PERIOD.after(min(expiries)))
+
+
+def _restart(scene: Scene) -> None:
+    deliver_webhooks(scene.project)
+    if scene.restart is not None:
+        scene.restart()
+
+
+ACT_PLAYERS: Final[Mapping[Act, Callable[[Scene], None]]] = {
+    variations.DO: Scene.perform,
+    variations.RETURN: lambda scene: scene.return_to_shop(1),
+    variations.RETURN_IN_TABS: lambda scene: scene.return_to_shop(2),
+    variations.CHOOSE_AGAIN: _choose_again,
+    variations.EXPIRE: _expire,
+    variations.WAIT_TO_LAST_MOMENT: _wait_to_last_moment,
+    variations.PAY_EARLIER: lambda scene: _act_on_earlier_attempts(scene, "pay"),
+    variations.CANCEL_EARLIER: lambda scene: _act_on_earlier_attempts(scene, "cancel"),
+    variations.EXPIRE_EARLIER: _expire_earlier,
+    variations.SEND_LESS: lambda scene: scene.send(-1),
+    variations.SEND_MORE: lambda scene: scene.send(OVERPAYMENT_CENTS),
+    variations.TRANSFER_TOO: _pay_by_transfer_too,
+    variations.LAPSE_AUTHORIZATION: _lapse,
+    variations.RESTART_SHOP: _restart,
+}
+
+
+def play(acts: Iterable[Act | Action | str], scene: Scene) -> None:
+    """Play the acts of a scene; a text is a period that passes."""
+    for each in acts:
+        if isinstance(each, Act):
+            ACT_PLAYERS[each](scene)
+        elif isinstance(each, Action):
+            scene.perform(each)
+        else:
+            scene.advance_to(Period.parse(each).after(scene.project.now()))
 
 
 def _expire_authorization(project: "Project", order: Order) -> None:
