@@ -157,11 +157,9 @@ class SandboxClient(ControlCommands):
             sent.setdefault("Sandbox-Caller", "trigger")  # the review does not count the call as the shop's
         if path in CONTROL_TOKEN_PATHS and self._control_token is not None:
             sent, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
-        data = body
+        data = body if isinstance(body, bytes | None) else json.dumps(body, default=to_json_value).encode()
         if body is not None:
-            is_text = not isinstance(body, bytes)
-            data = json.dumps(body, default=to_json_value).encode() if is_text else body
-            sent["Content-Type"] = JSON if is_text else YAML
+            sent["Content-Type"] = YAML if data is body else JSON
         given = {name: to_query_value(value) for name, value in (query or {}).items() if value is not None}
         try:
             answer = self.session.request(
