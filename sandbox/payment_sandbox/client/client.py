@@ -58,6 +58,10 @@ YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 
+def _as_sent_query(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: to_query_value(value) for name, value in query.items() if value is not None}
+
+
 def wrap_effects(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a scenario or faults as a document, with each bare effect wrapped in a rule."""
     rule_lists = {key: document[key] for key in RULE_LISTS if isinstance(document.get(key), Sequence)}
@@ -160,13 +164,12 @@ class SandboxClient(ControlCommands):
         data = body if isinstance(body, bytes | None) else json.dumps(body, default=to_json_value).encode()
         if body is not None:
             sent["Content-Type"] = YAML if data is body else JSON
-        given = {name: to_query_value(value) for name, value in (query or {}).items() if value is not None}
         try:
             answer = self.session.request(
                 method,
                 f"{self.base_url}{path}",
                 data=data,
-                params=given,
+                params=_as_sent_query(query or {}),
                 headers=sent,
                 auth=auth,
                 timeout=self._timeout_seconds,
