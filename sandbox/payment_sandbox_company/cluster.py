@@ -36,8 +36,9 @@ from payment_sandbox.storage.codec import DamagedProject, NotStored, StateRefuse
 from payment_sandbox.storage.rows import list_stored
 from payment_sandbox.version import __version__
 from payment_sandbox_company.cluster_tables import PeerServer
+from payment_sandbox_company.following import Replica
 from payment_sandbox_company.postgresql import Database
-from payment_sandbox_company.replicas import Head, Replica
+from payment_sandbox_company.project_rows import Head
 from payment_sandbox_company.shared_storage import SharedStore, flush_all
 
 FOLLOW_SECONDS: Final = 0.1

@@ -61,7 +61,6 @@ def report_of(name: str, outcome: RehearsalOutcome, rerun_command: Callable[[str
         "test": name,
         "variations": outcome.tried,
         "left": outcome.untried,
-        "repeated": outcome.repeated,
         "notes": [*outcome.notes, *_note_seen_once(outcome.seen_once)],
         "findings": [_report_finding(each, rerun_command(each.name)) for each in outcome.findings],
     }
