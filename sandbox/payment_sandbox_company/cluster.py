@@ -388,6 +388,4 @@ def _is_watched(project: Project) -> bool:
 
 def is_claimed(project: Project) -> bool:
     """Return whether this server has a claim on a project, for its clock or its webhooks."""
-    store = project.epoch.store
-    assert isinstance(store, SharedStore), "in a cluster, all storage is shared"
-    return store.is_claimed
+    return store_of(project).is_claimed

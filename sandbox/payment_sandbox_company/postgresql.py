@@ -266,7 +266,8 @@ class Database(ClusterTables):
             UnknownOutcome: the commit may or may not have succeeded.
         """
         try:
-            versions = executor.execute(statements, values, commit_timeout_seconds(row_changes))[-1]
+            seconds = STATEMENT_SECONDS * (4 if len(row_changes.rows) > SMALL_COMMIT_ROWS else 1)
+            versions = executor.execute(statements, values, seconds)[-1]
         except psycopg.Error as error:
             if not self.is_connection_lost(error):
                 raise self.convert_error(error) from error
@@ -429,11 +430,6 @@ COUNT_COMMITS: Final = """
     SELECT count(*) FROM sandbox_request
     WHERE project = %(id)s AND version = %(version)s AND id || '/' || part = %(last)s
 """
-
-
-def commit_timeout_seconds(row_changes: SharedChanges) -> float:
-    """Return the timeout for a commit; a large change set gets more time."""
-    return STATEMENT_SECONDS * (4 if len(row_changes.rows) > SMALL_COMMIT_ROWS else 1)
 
 
 def commit_parameters(row_changes: SharedChanges) -> dict[str, Any]:
