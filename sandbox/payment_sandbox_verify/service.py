@@ -147,10 +147,11 @@ class Service:
         Raises:
             CallFailed: the answer is missing, late or too large.
         """
-        now = monotonic_seconds()
-        at = max(now, self._next_seconds)
-        self._next_seconds = at + self._gap_seconds
-        pause(at - now)
+        if self._gap_seconds:
+            now = monotonic_seconds()
+            at = max(now, self._next_seconds)
+            self._next_seconds = at + self._gap_seconds
+            pause(at - now)
         self.call_count += 1
         session, result = self._session, SimpleQueue[Any]()
 
