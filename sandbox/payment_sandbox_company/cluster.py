@@ -38,8 +38,9 @@ from payment_sandbox.version import __version__
 from payment_sandbox.web.site import DRAINING, OK
 from payment_sandbox.web.statistics import Server
 from payment_sandbox_company.cluster_tables import PeerServer
+from payment_sandbox_company.following import Replica
 from payment_sandbox_company.postgresql import Database
-from payment_sandbox_company.replicas import Head, Replica
+from payment_sandbox_company.project_rows import Head
 from payment_sandbox_company.shared_storage import SharedStore, flush_all
 
 FOLLOW_SECONDS: Final = 0.1
@@ -397,6 +398,4 @@ def _is_watched(project: Project) -> bool:
 
 def is_claimed(project: Project) -> bool:
     """Return whether this server has a claim on a project, for its clock or its webhooks."""
-    store = project.epoch.store
-    assert isinstance(store, SharedStore), "in a cluster, all storage is shared"
-    return store.is_claimed
+    return store_of(project).is_claimed
