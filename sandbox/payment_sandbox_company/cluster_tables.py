@@ -3,7 +3,6 @@
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from threading import Event
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +22,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.dialects import JOURNAL_COLUMNS, POSTGRESQL, SELECT_JOURNAL, translate
 from payment_sandbox.storage.journal_rows import RECORDS_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections
-from payment_sandbox_company.replicas import CLAIM_SECONDS
+from payment_sandbox_company.project_rows import CLAIM_SECONDS
 
 REQUEST_RETENTION: Final = "1 hour"
 WRITE_DELAY_SECONDS: Final = 0.05
@@ -128,9 +127,7 @@ class ClusterTables(Connections):
         """
         self.rows(query, {"id": project_id})
 
-    def read_newer_history(
-        self, project_id: str, since: datetime | None
-    ) -> tuple[list[JournalRow], datetime]:
+    def read_newer_history(self, project_id: str, since: str | None) -> tuple[list[JournalRow], str]:
         """Read journal records that other servers wrote since a time; also return the time for the next call.
 
         Without a time, read the whole journal. Records from statements in flight at that time are read again.
@@ -142,9 +139,8 @@ class ClusterTables(Connections):
             UNION ALL SELECT now(), '', 0, '' ORDER BY 3
         """
         Event().wait(WRITE_DELAY_SECONDS)  # other servers write their records shortly after they answer
-        with self.connection(4 * STATEMENT_SECONDS) as run:
-            values = {"id": project_id, "me": self.server_id, "since": since}
-            (now, *_), *rows = run.execute(query, values).fetchall()
+        values = {"id": project_id, "me": self.server_id, "since": since}
+        (now, *_), *rows = self.rows(query, values, 4 * STATEMENT_SECONDS)
         return [JournalRow(*row[1:]) for row in rows], now
 
     def queue_events(self, project_id: str, entries: Sequence[tuple[str, Entry]]) -> None:

@@ -150,20 +150,6 @@ class Connections:
                     connection.rollback()
             self._pool.putconn(connection)
 
-    @contextmanager
-    def connection(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
-        """Yield a connection for reads and idempotent writes, with a timeout.
-
-        Raises:
-            NotStored: the database does not answer, or refuses the statement.
-        """
-        with (
-            self.translate_errors(),
-            self._pool.connection() as connection,
-            self.watchdog.limit_time(connection, seconds),
-        ):
-            yield connection
-
     def execute(
         self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS
     ) -> list[list[Row]]:

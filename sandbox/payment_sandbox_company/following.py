@@ -1,12 +1,15 @@
-"""Refreshes a project in memory with the changes that other servers stored in the database."""
+"""A server's replica of a project's row, and its refreshing with the changes that other servers stored."""
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from payment_sandbox.projects.clock import RUNNING, ProjectClock
 from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.settings import read_stored_settings
 from payment_sandbox.projects.store import Configuration
 from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode, reading
@@ -22,7 +25,50 @@ from payment_sandbox.storage.rows import (
     read_record,
 )
 from payment_sandbox.storage.snapshot import chosen_state, resume, set_counters
-from payment_sandbox_company.replicas import JOB, LOST_VERSION, Anchor, Head, Replica, read_job
+from payment_sandbox_company.postgresql import PostgresSession
+from payment_sandbox_company.project_rows import JOB, LOST_VERSION, STOP_SUFFIX, Head, read_job
+
+
+class Anchor(NamedTuple):
+    """A reading of a project's clock, and the real time when it was read."""
+
+    clock: ProjectClock
+    at: datetime
+    real_at: datetime
+
+
+@dataclass(slots=True)
+class Replica:
+    """A server's replica of a project's row, with the server's own claims."""
+
+    project_id: str
+    server_id: str
+    version: int = 0  # 0: not in the database yet
+    last: str = ""  # the commit of this version
+    epoch_version: int = 0  # the version that began the epoch
+    chosen: str | None = None  # the last value read
+    jobs: dict[int, QueuedDelivery] = field(default_factory=dict)  # oldest first
+    queued: set[int] = field(default_factory=set)  # jobs in this server's outbox
+    courier: str | None = None
+    clock_holder: str | None = None
+    own_hold: str | None = None  # this server's hold on the clock, during an advance
+    releases_clock: bool = False  # whether the next commit releases the clock
+    anchor: Anchor | None = None
+    session: PostgresSession | None = None  # the transaction of the current edit
+    generation: int = 0  # the database's generation at the last refresh
+    hold_count: int = 0  # how many times this server has held the clock
+
+    def update_claims(self, head: Head) -> None:
+        """Copy the claims of a head."""
+        self.courier, self.clock_holder = head.courier, head.clock_holder
+
+    def update_own_hold(self, head: Head) -> None:
+        """Update this server's own hold on the clock from a head read under the lock."""
+        holder = (head.clock_holder or "").removesuffix(STOP_SUFFIX)
+        if self.own_hold is not None and holder != self.own_hold:
+            self.own_hold, self.releases_clock = None, False  # the claim has expired, or was released
+        if self.own_hold is None and holder.partition(":")[0] == self.server_id:
+            self.own_hold, self.releases_clock = holder, True  # claimed by a commit whose result was lost
 
 
 def catch_up(project: Project, replica: Replica, head: Head, changes: Any) -> None:

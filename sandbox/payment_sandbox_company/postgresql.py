@@ -40,7 +40,7 @@ from payment_sandbox.storage.rows import (
 from payment_sandbox_company.batches import Batches
 from payment_sandbox_company.cluster_tables import CLAIM_END, ClusterTables, encode_rows, rows_table
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Executor, Unavailable, reason
-from payment_sandbox_company.replicas import (
+from payment_sandbox_company.project_rows import (
     IDLE_LOCK_SECONDS,
     Changes,
     Head,
@@ -266,7 +266,8 @@ class Database(ClusterTables):
             UnknownOutcome: the commit may or may not have succeeded.
         """
         try:
-            versions = executor.execute(statements, values, commit_timeout_seconds(row_changes))[-1]
+            seconds = STATEMENT_SECONDS * (4 if len(row_changes.rows) > SMALL_COMMIT_ROWS else 1)
+            versions = executor.execute(statements, values, seconds)[-1]
         except psycopg.Error as error:
             if not self.is_connection_lost(error):
                 raise self.convert_error(error) from error
@@ -353,15 +354,12 @@ class Database(ClusterTables):
     @contextmanager
     def draw_ids(self, ids: Ids) -> Iterator[Ids]:
         """Draw identifiers for new projects, from one stream for all servers."""
-        with self.connection() as run, run.transaction():
-            run.execute(ADD_VALUE, ("ids", encode_id_generator(ids)))
-            row = run.execute("SELECT body FROM sandbox_value WHERE name = 'ids' FOR UPDATE").fetchone()
-            assert row is not None, "the row was inserted above"
-            drawn = read_id_generator(row[0])
+        read = f"BEGIN; {ADD_VALUE}; SELECT body FROM sandbox_value WHERE name = 'ids' FOR UPDATE"
+        write = "UPDATE sandbox_value SET body = %s WHERE name = 'ids'; COMMIT"
+        with self.translate_errors(), closing(Executor(self)) as executor:
+            drawn = read_id_generator(executor.execute(read, ("ids", encode_id_generator(ids)))[0][0][0])
             yield drawn
-            run.execute(
-                "UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (encode_id_generator(drawn),)
-            )
+            executor.execute(write, (encode_id_generator(drawn),))
 
     def shared_value(self, name: str, proposed: str) -> str:
         """Return the value shared by all servers, which is the first proposed value."""
@@ -374,25 +372,27 @@ class Database(ClusterTables):
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project; user-chosen keys are never reused."""
-        with self.connection() as run, run.transaction():
-            run.execute("DELETE FROM sandbox_project WHERE id = %s", (project_id,))
-            if fixed_key is not None:
-                run.execute(ADD_DELETED_KEY, (fixed_key,))
+        delete = "DELETE FROM sandbox_project WHERE id = %s"
+        if fixed_key is None:
+            self.rows(delete, (project_id,))
+        else:
+            self.rows(f"BEGIN; {delete}; {ADD_DELETED_KEY}; COMMIT", (project_id, fixed_key))
 
     def prune(self, unused_seconds: float | None, exempt_id: str) -> list[str]:
         """Delete projects that have been unused for this long; None means each project's own limit."""
         query = f"""
-            DELETE FROM sandbox_project
+            BEGIN; DELETE FROM sandbox_project
             WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max + {USE_DELAY_SECONDS})
                     * interval '1 second'
                 AND (%(seconds)s::float8 IS NULL OR id <> %(spared)s)
             RETURNING id, key_digest, identity
         """
-        with self.connection() as run, run.transaction():
-            deleted = run.execute(query, {"seconds": unused_seconds, "spared": exempt_id}).fetchall()
+        with self.translate_errors(), closing(Executor(self)) as executor:
+            deleted = executor.execute(query, {"seconds": unused_seconds, "spared": exempt_id})[0]
             for _, key_digest, identity in deleted:
                 if _has_fixed_key(identity):
-                    run.execute(ADD_DELETED_KEY, (key_digest,))
+                    executor.execute(ADD_DELETED_KEY, (key_digest,))
+            executor.execute("COMMIT", ())
         return [project_id for project_id, _, _ in deleted]
 
     # Errors
@@ -430,11 +430,6 @@ COUNT_COMMITS: Final = """
     SELECT count(*) FROM sandbox_request
     WHERE project = %(id)s AND version = %(version)s AND id || '/' || part = %(last)s
 """
-
-
-def commit_timeout_seconds(row_changes: SharedChanges) -> float:
-    """Return the timeout for a commit; a large change set gets more time."""
-    return STATEMENT_SECONDS * (4 if len(row_changes.rows) > SMALL_COMMIT_ROWS else 1)
 
 
 def commit_parameters(row_changes: SharedChanges) -> dict[str, Any]:

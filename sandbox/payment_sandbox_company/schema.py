@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection, errors
 
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox_company.replicas import CLAIM_SECONDS
+from payment_sandbox_company.project_rows import CLAIM_SECONDS
 
 
 class Migration(NamedTuple):

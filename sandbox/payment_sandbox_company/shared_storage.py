@@ -26,17 +26,15 @@ from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import journal_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
-from payment_sandbox_company.following import catch_up
+from payment_sandbox_company.following import Anchor, Replica, catch_up
 from payment_sandbox_company.postgresql import Database
-from payment_sandbox_company.replicas import (
+from payment_sandbox_company.project_rows import (
     CLAIM_SECONDS,
     JOB,
     LOST_VERSION,
     STOP_SUFFIX,
-    Anchor,
     Changes,
     Head,
-    Replica,
     SharedChanges,
     commit_name,
     encode_job,
@@ -104,7 +102,7 @@ class SharedStore(RowStore):
         self.replica = replica
         self.epoch_version = replica.epoch_version
         self._find_project = weakly(project)
-        self._read_at: datetime | None = None  # when the journal was last read
+        self._read_at: str | None = None  # when the journal was last read, by the database's clock
         self._committed: Edit | None = None  # the edit of the next commit
 
     @property

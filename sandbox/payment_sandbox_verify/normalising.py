@@ -81,11 +81,7 @@ class Names:
         """``own_texts`` maps further texts of the server, such as the address for webhooks, to names."""
         self.start = start
         self._names: dict[str, Named] = {text: Named(name) for text, name in (own_texts or {}).items()}
-        self._step = ""
-
-    def begin_step(self, step: str) -> None:
-        """Name the identifiers that appear from now on after this step."""
-        self._step = step
+        self.step = ""  # after which the identifiers are named that appear from now on
 
     def name(self, value: str, place: str) -> Named:
         """Return the name of an identifier; where it appears first, also whether it is a UUID."""
@@ -96,7 +92,7 @@ class Names:
             number = 1 + sum(name.startswith(f"<{place} ") for name in self._names.values())
             name = f"<{place} {number}>"
         else:
-            name = f"<{place} of {self._step}>"
+            name = f"<{place} of {self.step}>"
         self._names[value] = Named(name)
         return Named(f"{name[:-1]}{UUID_FORM}>") if UUID.fullmatch(value) else Named(name)
 

@@ -206,7 +206,7 @@ class _Performance:
         self._used = set()
         if self._unanswered:
             return Observation(problem=self._unanswered)
-        self._names.begin_step(f"step {number + 1}")
+        self._names.step = f"step {number + 1}"
         started, retried = monotonic_seconds(), self._service.retry_seconds
         try:
             observation = self._play(step, beside)
@@ -229,7 +229,9 @@ class _Performance:
             case Pause():
                 self._service.pause(step.seconds)
             case AnswerWebhooks():
-                self._answer_webhooks(step)
+                if self._player.inbox is None:
+                    raise CannotTell(NEEDS_INBOX)
+                self._player.inbox.answer_with(*step.statuses, delay=step.delay_seconds)
         return Observation()
 
     # Calls
@@ -327,11 +329,6 @@ class _Performance:
         parts = urlsplit(url)
         query = {name: self._names.normalise(value, name) for name, value in parse_qsl(parts.query)}
         return {"address": f"{parts.scheme}://{parts.netloc}{parts.path}", "query": query}
-
-    def _answer_webhooks(self, step: AnswerWebhooks) -> None:
-        if self._player.inbox is None:
-            raise CannotTell(NEEDS_INBOX)
-        self._player.inbox.answer_with(*step.statuses, delay=step.delay_seconds)
 
     def _webhooks(self, step: Webhooks, beside: Observation | None) -> dict[str, Any]:
         if self._player.inbox is None:

@@ -64,11 +64,11 @@ def compare(
     """
     base = account_settings(player.service, live=live)
     theirs = verify(player, base, live=live, progress=progress, scenes=scenes)
-    found = find_settings([each for each, _ in theirs.pairs], theirs.differences, base)
+    found, remaining = find_settings([each for each, _ in theirs.pairs], theirs.differences, base)
     account = {name: value for name, value in base.items() if (name, value) != ("mode", "test")}
     aliases = {theirs: name for theirs, name in player.service.ours.items() if theirs != name}
-    settings = {**account, **found.settings, **({"aliases": aliases} if aliases else {})}
-    return Comparison(player.service.url, theirs, settings, differing_rules(found.remaining))
+    settings = {**account, **found, **({"aliases": aliases} if aliases else {})}
+    return Comparison(player.service.url, theirs, settings, differing_rules(remaining))
 
 
 def format_settings_file(compared: Comparison, file: str) -> str:

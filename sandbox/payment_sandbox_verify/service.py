@@ -83,7 +83,8 @@ class Service:
         self.retry_count = 0
         self.retry_seconds = 0.0  # the total of the pauses before retries
         self.answer_seconds = ANSWER_SECONDS
-        self._wait = Pace(per_second)
+        self._gap_seconds = 1 / per_second if per_second else 0.0  # between two calls
+        self._next_seconds = 0.0  # the time of the next call
         self._failed_calls = 0  # consecutive unanswered calls
         self._hung_seconds = 0.0  # the time spent on consecutive unanswered calls
 
@@ -146,7 +147,11 @@ class Service:
         Raises:
             CallFailed: the answer is missing, late or too large.
         """
-        self._wait()
+        if self._gap_seconds:
+            now = monotonic_seconds()
+            at = max(now, self._next_seconds)
+            self._next_seconds = at + self._gap_seconds
+            pause(at - now)
         self.call_count += 1
         session, result = self._session, SimpleQueue[Any]()
 
@@ -238,23 +243,6 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 def _no_auth(request: Any) -> Any:
     """Prevent ``requests`` from adding credentials, such as those in a .netrc file."""
     return request
-
-
-class Pace:
-    """A limit on calls per second; 0 means no limit."""
-
-    def __init__(self, per_second: float) -> None:
-        self._gap_seconds = 1 / per_second if per_second else 0.0
-        self._next_seconds = 0.0
-
-    def __call__(self) -> None:
-        """Wait for the next turn."""
-        if not self._gap_seconds:
-            return
-        now = monotonic_seconds()
-        at = max(now, self._next_seconds)
-        self._next_seconds = at + self._gap_seconds
-        pause(at - now)
 
 
 def pause(seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.forms import Choice, Flag
@@ -31,13 +31,6 @@ HIDING_WEIGHT: Final = 10
 VALIDATION_ERROR: Final = "ValidationError"
 
 
-class SettingsFound(NamedTuple):
-    """Settings, and the differences that remain between the service and a sandbox with them."""
-
-    settings: Mapping[str, Any]
-    remaining: Sequence[AnswerDifference]
-
-
 def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
     """Read the mode, the methods and the features of an account, which are no differences.
 
@@ -61,8 +54,10 @@ def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
 
 def find_settings(
     played: Sequence[Played], differences: Sequence[AnswerDifference], base: Mapping[str, Any]
-) -> SettingsFound:
+) -> tuple[Mapping[str, Any], Sequence[AnswerDifference]]:
     """Add each setting, and then each override of errors, with which fewer or lesser differences remain.
+
+    Return the settings, and the differences that remain between the service and a sandbox with them.
 
     Each trial plays one scene for each kind of difference. In the end, a sandbox with the settings found
     plays all scenes; settings with which further rules differ are no copy.
@@ -80,7 +75,7 @@ def find_settings(
                 settings, weight = (together, trial) if trial < weight else (settings, weight)
         remaining = _compare(played, play(played, settings)) if settings else differences
     is_copy = by_rule(remaining).keys() <= by_rule(differences).keys()
-    return SettingsFound(settings, remaining) if is_copy else SettingsFound({}, differences)
+    return (settings, remaining) if is_copy else ({}, differences)
 
 
 def _play_again(

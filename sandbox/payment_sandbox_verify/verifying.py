@@ -154,15 +154,15 @@ def verify(
     )
 
 
-def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED) -> VerificationResult:
-    """Sum up comparisons by rule; ``reason_unchecked`` explains why the other rules were not compared."""
+def summarize(compared: Iterable[Compared]) -> VerificationResult:
+    """Sum up comparisons by rule."""
     scenes = list(compared)
     differences = list(chain.from_iterable(scene.differences for scene in scenes))
     differing = differing_rules(differences)
     agreed = {rule: RuleReport(rule, Verdict.AGREES) for scene in scenes for rule in scene.agreed}
     hidden = ChainMap(*(scene.hidden for scene in scenes))  # the first reason counts
     known = [rule["id"] for rule in rules()]
-    unchecked = {**dict.fromkeys(known, reason_unchecked), **dict(unchecked_rules(known))}
+    unchecked = {**dict.fromkeys(known, NOT_COVERED), **dict(unchecked_rules(known))}
     reports = {
         **{rule: RuleReport(rule, Verdict.UNKNOWN, [unchecked[rule]]) for rule in known},
         **{rule: RuleReport(rule, Verdict.UNKNOWN, [why], by) for rule, (why, by) in hidden.items()},

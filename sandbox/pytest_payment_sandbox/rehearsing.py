@@ -15,13 +15,13 @@ from zlib import crc32
 import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
-from payment_sandbox.scenarios.variation import ACTION, WEBHOOK, SubmittedForm, Trait
+from payment_sandbox.scenarios.variation import ACTION, WEBHOOK, Trait
 from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
-from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
+from payment_sandbox.testing.shops.submitting import set_submission_chooser
 from pytest_payment_sandbox.hanging import RunWatchdog, cancel_timeout, end_process, last_frame
 from pytest_payment_sandbox.plugin_options import (
     ERROR,
@@ -42,7 +42,6 @@ from pytest_payment_sandbox.rehearsal.judging import (
     find_unrelated_mistakes,
     hang_problem,
     has_changed_calls,
-    judge,
     judge_unfinished,
     read_books,
 )
@@ -186,7 +185,7 @@ class ItemRun:
         if self._baseline is not None:
             self._run.follow(self._baseline.most_calls, self._baseline.busy)
         own.rehearse(self._run)
-        set_submission_chooser(self._vary_submission, self._opened.__setitem__)
+        set_submission_chooser(self._run.vary_submission, self._opened.__setitem__)
 
     def end(self, failure: BaseException | None) -> None:
         """Judge the run after the end of its test."""
@@ -234,9 +233,11 @@ class ItemRun:
             reason,
             self._baseline,
             partial(self._read_view, project, run, twice=self._baseline is None),
+            partial(self._advance, project),
+            self._get_fixture(BOOKS_FIXTURE),
             self._snapshots,
         )
-        verdict = judge(trial, partial(self._advance, project), self._get_fixture(BOOKS_FIXTURE))
+        verdict = trial.verdict()
         verdict.problems.extend(unrelated)
         if self._baseline is not None:
             may_fail = has_changed_calls(self.variation)
@@ -281,9 +282,6 @@ class ItemRun:
         if run is None or self.verdict is None:
             return Run(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT)
         return Run(self.verdict, run.steps, run.applied, self.timeline, self._line, self._traits)
-
-    def _vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
-        return self._run.vary_submission(path, form) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._run is not None and self._project is not None and self._project.application is not None:

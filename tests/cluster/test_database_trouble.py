@@ -14,7 +14,7 @@ from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox_company.cluster import JoinedDatabase
 from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.connections import Unavailable
-from payment_sandbox_company.replicas import UnknownOutcome
+from payment_sandbox_company.project_rows import UnknownOutcome
 from payment_sandbox_company.schema import NEWEST_VERSION
 from tests.cluster.conftest import Company
 from tests.storage.conftest import NOON
@@ -85,8 +85,8 @@ def test_a_database_that_never_answers(postgresql: Postgres) -> None:
     with closing(Wire(postgresql.port)) as wire:
         database = JoinedDatabase(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         wire.swallows = True
-        with pytest.raises(Unavailable), database.connection(seconds=0.5) as run:
-            run.execute("SELECT 1")
+        with pytest.raises(Unavailable):
+            database.rows("SELECT 1", (), 0.5)
         wire.swallows = False
         while True:  # a connection opened in between hangs until its own limit
             with suppress(Unavailable):

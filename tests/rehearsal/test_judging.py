@@ -13,7 +13,6 @@ from pytest_payment_sandbox.rehearsal.judging import (
     RunVerdict,
     Trial,
     in_order,
-    judge,
     rename_numbers,
 )
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -35,8 +34,8 @@ class Judging:
         changed = [parse_changed_step(each) for each in changes]
         run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, changed, None, None, lambda: EMPTY_VIEW)
-        return judge(trial, lambda end: None, lambda: self.entries)
+        view, books = (lambda: EMPTY_VIEW), (lambda: self.entries)
+        return Trial(run, changed, None, None, view, lambda end: None, books).verdict()
 
     def set_books(self, **fields: Any) -> None:
         """Set the shop's entry for the order."""
@@ -101,8 +100,8 @@ def test_a_failed_test_may_have_closed_the_shop(
     judging = Judging(payment_sandbox)
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], failure, None, lambda: EMPTY_VIEW)
-    verdict = judge(trial, lambda end: payment_sandbox.act(place(payment_sandbox)), None)
+    view, pay = (lambda: EMPTY_VIEW), (lambda end: payment_sandbox.act(place(payment_sandbox)))
+    verdict = Trial(run, [], failure, None, view, pay, None).verdict()
     assert ("review HOOK-09" in {problem.kind for problem in verdict.problems}) is is_problem
 
 
@@ -125,9 +124,8 @@ def test_a_shop_that_has_ended_is_judged_by_its_books_at_the_end(
 
     run = RehearsedRun(judging.project)
     judging.project.rehearse(run)
-    trial = Trial(run, [], None, None, lambda: EMPTY_VIEW)
     entries = [*judging.entries, BookEntry("S-2", [settled], paid=1295)]
-    verdict = judge(trial, pay_late, lambda: entries)
+    verdict = Trial(run, [], None, None, lambda: EMPTY_VIEW, pay_late, lambda: entries).verdict()
     assert run.has_shop_ended
     assert {each.kind for each in verdict.problems if not each.kind.startswith("review")} == kinds
 

@@ -1,5 +1,7 @@
 """Messages of the helpers of a suite, progress, and stack traces of any language."""
 
+from contextlib import closing
+
 import pytest
 import requests
 
@@ -38,7 +40,7 @@ class RecordingTests:
 def test_a_helper_answers_all_requests() -> None:
     """A helper returns the books, a page and the error of a job until no request is left."""
     tests = RecordingTests()
-    with HelperEndpoint(tests.begin_test, tests.end_test) as endpoint:
+    with closing(HelperEndpoint(tests.begin_test, tests.end_test)) as endpoint:
 
         def post_message(**message: object) -> dict[str, object]:
             response: dict[str, object] = requests.post(
@@ -67,7 +69,7 @@ def test_a_helper_answers_all_requests() -> None:
 def test_an_invalid_helper_message_is_refused(text: str, words: str) -> None:
     """An invalid message of a helper gets an error in the usual form."""
     tests = RecordingTests()
-    with HelperEndpoint(tests.begin_test, tests.end_test) as endpoint:
+    with closing(HelperEndpoint(tests.begin_test, tests.end_test)) as endpoint:
         response = requests.post(endpoint.url, data=text)
     assert response.status_code == 400
     assert words in response.json()["error"]["value"]

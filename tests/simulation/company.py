@@ -36,7 +36,7 @@ from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, store_of
 from payment_sandbox_company.postgresql import Database
-from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
+from payment_sandbox_company.project_rows import CLAIM_SECONDS, UnknownOutcome
 from payment_sandbox_company.shared_storage import flush_all
 from tests.simulation.database import Broken, Fault, Killed, SharedState, SimulatedDatabase
 from tests.simulation.world import World

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final, cast
@@ -22,13 +21,13 @@ from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.rows import ProjectColumns, encode_identity
 from payment_sandbox.storage.rows import Row as StoredRow
+from payment_sandbox_company.following import Replica
 from payment_sandbox_company.postgresql import Database
-from payment_sandbox_company.replicas import (
+from payment_sandbox_company.project_rows import (
     CLAIM_SECONDS,
     IDLE_LOCK_SECONDS,
     Changes,
     Head,
-    Replica,
     SharedChanges,
     UnknownOutcome,
     commit_name,
@@ -392,11 +391,9 @@ class SimulatedDatabase:
 
     # Journals, which servers do not read here, and events, which are outside the simulation
 
-    def read_newer_history(
-        self, project_id: str, since: datetime | None
-    ) -> tuple[list[JournalRow], datetime]:
+    def read_newer_history(self, project_id: str, since: str | None) -> tuple[list[JournalRow], str]:
         """Return an empty history."""
-        return [], self.real.wall_now()
+        return [], self.real.wall_now().isoformat()
 
     def write_history(self, rows: Sequence[tuple[str, int, JournalRow]]) -> None:
         """Write the journal records of current epochs."""

@@ -13,7 +13,7 @@ from payment_sandbox.storage.codec import decode
 from payment_sandbox.storage.journal_rows import read_records
 from payment_sandbox.storage.rows import AGENDA, rows_of
 from payment_sandbox.storage.snapshot import StoredSnapshot
-from payment_sandbox_company.replicas import encode_job, read_job
+from payment_sandbox_company.project_rows import encode_job, read_job
 from tests.storage.conftest import GOLDEN
 
 SNAPSHOT: StoredSnapshot = decode(StoredSnapshot, GOLDEN, "golden")

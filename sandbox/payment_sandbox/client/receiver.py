@@ -15,7 +15,6 @@ from payment_sandbox.serving.threads import start
 OK: Final = 200
 BAD_REQUEST: Final = 400
 STATUSES: Final = range(200, 600)
-BODY_BYTES_MAX: Final = 1 << 20
 
 
 class ReceivedWebhook(NamedTuple):
@@ -36,6 +35,7 @@ class WebhookEndpoint:
     """An address for webhooks, which answers 200 or the statuses of ``answer_with``."""
 
     methods: Sequence[str] = ("POST",)
+    body_bytes_max = 1 << 20  # of a request
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, url: str | None = None) -> None:
         """Listen; ``url`` is the public address, if the server needs a different one.
@@ -61,6 +61,10 @@ class WebhookEndpoint:
         self.url = url or f"http://{host}:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
         start(self._thread)
+
+    def respond(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[int, bytes]:
+        """Handle a request; return the status and the body of the answer, JSON or nothing."""
+        return self._receive(method, path, headers, raw), b""
 
     def _receive(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> int:
         """Record a request, and return the status of the answer."""
@@ -163,13 +167,16 @@ class _Handler(BaseHTTPRequestHandler):
     def respond(self) -> None:
         """Read a request, and answer it."""
         length = self.headers.get("Content-Length", "0")
-        size = min(int(length), BODY_BYTES_MAX) if length.isascii() and length.isdigit() else 0
+        size = min(int(length), self.endpoint.body_bytes_max) if length.isascii() and length.isdigit() else 0
         headers = dict(self.headers.items())
-        status = self.endpoint._receive(self.command, self.path, headers, self.rfile.read(size))
+        status, body = self.endpoint.respond(self.command, self.path, headers, self.rfile.read(size))
         with suppress(OSError):  # the sandbox closed the connection
             self.send_response(status)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(body)))
+            if body:
+                self.send_header("Content-Type", "application/json")
             self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, *arguments: object) -> None:
         """Print nothing."""

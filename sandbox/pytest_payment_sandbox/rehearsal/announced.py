@@ -23,7 +23,6 @@ from pytest_payment_sandbox.rehearsal.judging import (
     RunVerdict,
     Trial,
     error_problem,
-    judge,
     judge_unfinished,
 )
 from pytest_payment_sandbox.rehearsal.places import SourceLine
@@ -69,7 +68,7 @@ class AnnouncedTest:
             self.run.follow(baseline.most_calls, baseline.busy)
         project.epoch.ids = Ids(crc32(name.encode()))
         if not project.epoch.state.clock.running:
-            change_clock(project, now=_next_hour(project.now()))
+            change_clock(project, now=project.now().replace(minute=0, second=0, microsecond=0) + ONE_HOUR)
         project.rehearse(self.run)
 
     @property
@@ -88,14 +87,15 @@ class AnnouncedTest:
         project, run = self.project, self.run
         run.locate_calls(ending.calls)
         read_view = partial(self._read_view, ending, conversation)
-        trial = Trial(run, self._variation, ending.failure, self._baseline, read_view)
+        books = conversation.books if ending.has_books else None
+        advance = partial(advance_to, project, self._budget)
+        trial = Trial(run, self._variation, ending.failure, self._baseline, read_view, advance, books)
         try:
             project.settle(SETTLE_SECONDS)
             for name, period in ending.jobs:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
-            books = conversation.books if ending.has_books else None
-            verdict = judge(trial, partial(advance_to, project, self._budget), books)
+            verdict = trial.verdict()
         except Exception as error:
             if not self._variation:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
@@ -146,10 +146,6 @@ def _error_lines(project: Project) -> list[str]:
     attempts = [each for delivery in project.epoch.store.deliveries() for each in delivery.attempts]
     answers = [each.reply.body for each in attempts if (each.reply.status or 0) >= SERVER_ERROR]
     return [line for answer in dict.fromkeys(answers) for line in answer.splitlines()]
-
-
-def _next_hour(now: datetime) -> datetime:
-    return now.replace(minute=0, second=0, microsecond=0) + ONE_HOUR
 
 
 def advance_to(project: Project, budget: Budget, until: datetime) -> None:

@@ -36,7 +36,6 @@ class RehearsalOutcome(NamedTuple):
     notes: Sequence[str] = ()
     seen_once: Sequence[str] = ()  # problems that did not reproduce
     unplayed: Sequence[str] = ()  # reasons why some or all of the selected variations were not played
-    repeated: int = 0  # tried variations with the same final state as another variation
 
 
 class Progress:
@@ -102,7 +101,6 @@ class RehearsalDriver:
                 plan.notes,
                 self._findings[name].seen_once,
                 plan.unplayed,
-                plan.repeated,
             )
             for name, plan in self._plans.items()
         }

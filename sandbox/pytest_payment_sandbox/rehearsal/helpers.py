@@ -6,13 +6,12 @@ question about the shop's books, pages or jobs; the helper sends answers until a
 """
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.client.receiver import BAD_REQUEST, OK, WebhookEndpoint
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.scenarios.variation import ShopCall
 from payment_sandbox.serving.threads import start
@@ -20,8 +19,6 @@ from pytest_payment_sandbox.rehearsal.places import SourceLine, shop_lines
 
 ANSWER_SECONDS_MAX: Final = 30.0  # time limit for a helper's answer to a question
 JUDGE_SECONDS_MAX: Final = 85.0  # time limit for the next question or the verdict; PHP waits for 90
-OK: Final = 200
-BAD_REQUEST: Final = 400
 EXPECTED_MESSAGE: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
 
 Message = dict[str, Any]
@@ -136,48 +133,25 @@ EndTest = Callable[[str, EndOfTest, Conversation], None]
 """Judges the ended test of a project."""
 
 
-class HelperEndpoint:
+class HelperEndpoint(WebhookEndpoint):
     """A local HTTP server for the helpers of one run."""
+
+    body_bytes_max = 1 << 30  # the helper of the user's own suite sends what it has
 
     def __init__(self, begin_test: BeginTest, end_test: EndTest) -> None:
         self._begin_test, self._end_test = begin_test, end_test
         self._lock = Lock()
         self._conversations: dict[str, Conversation] = {}
-        endpoint = self
+        super().__init__()
 
-        class HelperRequest(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                try:
-                    status, answer = OK, endpoint._answer(_parse_message(text))
-                except ValueError as wrong:
-                    status, answer = BAD_REQUEST, {"error": {"type": "Rehearsal", "value": str(wrong)}}
-                body = json.dumps(answer).encode()
-                with suppress(OSError):  # fails if the suite was killed
-                    self.send_response(status)
-                    self.send_header("Content-Type", "application/json")
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
+    def respond(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[int, bytes]:
+        """Answer a message with JSON."""
+        try:
+            return OK, json.dumps(self._answer_message(_parse_message(raw))).encode()
+        except ValueError as wrong:
+            return BAD_REQUEST, json.dumps({"error": {"type": "Rehearsal", "value": str(wrong)}}).encode()
 
-            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the name in the base class)
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), HelperRequest)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
-        self._thread = Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> "HelperEndpoint":
-        start(self._thread)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def _answer(self, message: Message) -> Message:
+    def _answer_message(self, message: Message) -> Message:
         project_id = str(message.get("project_id", ""))
         if "begins" in message:
             return {"test": self._begin_test(project_id, str(message["begins"]))}

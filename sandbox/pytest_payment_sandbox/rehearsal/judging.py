@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -100,27 +100,6 @@ class RunVerdict(NamedTuple):
     calls: Sequence[LocatedCall] = ()  # the shop's calls, with their lines
 
 
-class Trial(NamedTuple):
-    """A run to be judged.
-
-    ``failure`` is the failure of the test, and ``baseline`` is the verdict on the unchanged test.
-    ``read_view`` reads the shop's pages and emails, and ``snapshots`` has the books before each action and
-    webhook.
-    """
-
-    run: RehearsedRun
-    changes: Sequence[ChangedStep]
-    failure: str | None
-    baseline: RunVerdict | None
-    read_view: Callable[[], CustomerView]
-    snapshots: Sequence[BooksSnapshot] = ()
-
-    @property
-    def project(self) -> Project:
-        """The project of the run."""
-        return self.run.project
-
-
 def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]:
     """Read the entries of the shop's books; a failed assertion in the fixture is a problem.
 
@@ -139,48 +118,55 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
         return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant is violated")]
 
 
-def judge(trial: Trial, advance: Advance, books: Books | None) -> RunVerdict:
-    """Judge a run at the end of its test, a day later, and once no events are due."""
-    return _Judge(trial, advance, books).verdict()
+@dataclass
+class Trial:
+    """Judges a run at the end of its test, a day later, and once no events are due.
 
+    ``failure`` is the failure of the test, and ``baseline`` is the verdict on the unchanged test.
+    ``read_view`` reads the shop's pages and emails, ``books`` its books, and ``snapshots`` has the books
+    before each action and webhook. ``advance`` advances the project's clock.
+    """
 
-class _Judge:
-    """Judges one run."""
+    run: RehearsedRun
+    changes: Sequence[ChangedStep]
+    failure: str | None
+    baseline: RunVerdict | None
+    read_view: Callable[[], CustomerView]
+    advance: Advance
+    books: Books | None
+    snapshots: Sequence[BooksSnapshot] = ()
+    _view: CustomerView | None = None
+    _early_review: Sequence[BookProblem] = ()  # precedes page requests, which may update the shop
+    _has_readable_books: bool = False  # whether the books were readable at the last attempt
+    _invariants: Sequence[BookProblem] = ()  # the invariants violated at the last attempt
+    _late_problems: list[BookProblem] = field(default_factory=list)
+    _lasting_problems: list[BookProblem] = field(default_factory=list)
 
-    def __init__(self, trial: Trial, advance: Advance, books: Books | None) -> None:
-        self._trial = trial
-        self._project = trial.run.project
-        self._advance = advance
-        self._books = books
-        self._books_history = [each.entries for each in trial.snapshots]
-        self._view: CustomerView | None = None
-        self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop
-        self._has_readable_books = False  # whether the books were readable at the last attempt
-        self._invariants: list[BookProblem] = []  # the invariants violated at the last attempt
-        self._late_problems: list[BookProblem] = []
-        self._lasting_problems: list[BookProblem] = []
+    def __post_init__(self) -> None:
+        self._project = self.run.project
+        self._books_history = [each.entries for each in self.snapshots]
 
     def verdict(self) -> RunVerdict:
         """Judge the run."""
-        trial, project = self._trial, self._project
-        trial.run.end_test(has_failed=trial.failure is not None)
-        problems = _test_failures("test", trial.failure, trial.changes) + _find_early_expiries(
-            project, trial.changes
+        project = self._project
+        self.run.end_test(has_failed=self.failure is not None)
+        problems = _test_failures("test", self.failure, self.changes) + _find_early_expiries(
+            project, self.changes
         )
         entries = self._read_entries()
         self._lasting_problems += [*self._invariants, *find_lasting_problems(entries, project)]
-        signs = observe_signs([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
+        signs = observe_signs([*self.snapshots, BooksSnapshot(entries, dict(self.run.statuses))], project)
         problems += find_unpaid_purchases(entries, order_records(project))
         charges = count_recurring_charges(project)
         self._advance_by_a_day()
         state, moved = self._advance_to_end()
-        trace = _trace_steps(trial.run.steps)
-        problems += [*self._early_review, *self._late_problems, *_find_review_problems(trial, trace)]
-        view = self._view or trial.read_view()
-        problems += _find_call_problems(project, trial.run)
+        trace = _trace_steps(self.run.steps)
+        problems += [*self._early_review, *self._late_problems, *_find_review_problems(self, trace)]
+        view = self._view or self.read_view()
+        problems += _find_call_problems(project, self.run)
         problems += self._view_problems(view, state)
         known = {problem.kind for problem in problems}  # the books name the purchase
-        problems += [each for each in _extra_moves(trial, charges, moved) if each.kind not in known]
+        problems += [each for each in _extra_moves(self, charges, moved) if each.kind not in known]
         return RunVerdict(
             _pick_one_per_kind(problems),
             trace,
@@ -188,16 +174,16 @@ class _Judge:
             moved,
             view,
             self._view is not None,
-            trial.run.calls.most_calls,
-            trial.run.pace.busy,
+            self.run.calls.most_calls,
+            self.run.pace.busy,
             signs,
             charges,
-            trial.run.located_calls,
+            self.run.located_calls,
         )
 
     def _view_problems(self, view: CustomerView, state: State) -> Iterator[BookProblem]:
         """Find problems in the pages and emails."""
-        baseline, changes = self._trial.baseline, self._trial.changes
+        baseline, changes = self.baseline, self.changes
         if baseline is None:
             yield from find_view_problems(view, view, changes, is_same_money=True)
         else:
@@ -205,20 +191,20 @@ class _Judge:
             yield from find_view_problems(view, baseline.view, changes, is_same_money=is_same_money)
 
     def _read_entries(self) -> list[BookEntry]:
-        entries, self._invariants = read_books(self._books)
-        self._has_readable_books = self._books is not None and not self._invariants
+        entries, self._invariants = read_books(self.books)
+        self._has_readable_books = self.books is not None and not self._invariants
         self._books_history.append(entries)
         return entries
 
     def _advance_by_a_day(self) -> None:
         """Advance the clock by a day, or until an authorization is about to expire, and end the steps."""
-        trial, now = self._trial, self._project.now()
-        self._advance(max(now, min([now + ONE_DAY, *self._moments_before_expiry()])))
-        trial.run.stop_recording()
+        now = self._project.now()
+        self.advance(max(now, min([now + ONE_DAY, *self._moments_before_expiry()])))
+        self.run.stop_recording()
         self._check_authorizations(self._read_entries())
         if self._reads_pages_early():
-            self._early_review = _find_review_problems(trial, _trace_steps(trial.run.steps))
-            self._view = trial.read_view()
+            self._early_review = _find_review_problems(self, _trace_steps(self.run.steps))
+            self._view = self.read_view()
 
     def _moments_before_expiry(self) -> list[datetime]:
         """Return the last second of each open authorization."""
@@ -230,36 +216,36 @@ class _Judge:
         ]
 
     def _check_authorizations(self, entries: list[BookEntry]) -> None:
-        if self._has_readable_books and not self._trial.run.has_shop_ended:
+        if self._has_readable_books and not self.run.has_shop_ended:
             self._late_problems += find_missed_authorizations(entries, order_records(self._project))
 
     def _reads_pages_early(self) -> bool:
         """Whether to read pages after a day, because the unchanged test has authorizations but no books."""
-        baseline = self._trial.baseline
+        baseline = self.baseline
         if baseline is not None:
             return baseline.reads_pages_early
         records = order_records(self._project).values()
-        return self._books is None and any(record.reserved for record in records)
+        return self.books is None and any(record.reserved for record in records)
 
     def _advance_to_end(self) -> tuple[State, Moved]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""
         project = self._project
         end = project.now() + JUDGING_PERIOD
         while moments := [each for each in self._moments_before_expiry() if project.now() < each < end]:
-            self._advance(min(moments))
+            self.advance(min(moments))
             self._check_authorizations(self._read_entries())
             if project.now() < min(moments):  # the time limit of the run has stopped the advance
                 break
-        self._advance(end)
-        entries, invariants = read_books(self._books)
+        self.advance(end)
+        entries, invariants = read_books(self.books)
         self._late_problems += invariants
-        if self._books is not None and not invariants:
+        if self.books is not None and not invariants:
             self._late_problems += compare_books(entries, order_records(project))
             self._late_problems += find_reversals([*self._books_history, entries], order_records(project))
-        moved, baseline = sum_moved_amounts(project, entries), self._trial.baseline
+        moved, baseline = sum_moved_amounts(project, entries), self.baseline
         if baseline is not None and moved.shipped < baseline.moved.shipped:
             self._late_problems += find_unshipped_captures(entries, project)
-        if self._trial.run.has_shop_ended:  # its books could not change after the test
+        if self.run.has_shop_ended:  # its books could not change after the test
             self._late_problems[:] = self._lasting_problems
         return _build_state(project, entries), moved
 
@@ -389,11 +375,11 @@ def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProble
     if trial.baseline is not None and not _has_more_creations(trace, trial.baseline):
         excused_rules |= DUPLICATE_ORDER_RULES  # two customers bought the same goods; no creation was resent
     excused = {
-        UNREAD_RULE: _find_harmless_attempts(trial.project),
+        UNREAD_RULE: _find_harmless_attempts(trial.run.project),
         UNANSWERED_RULE: _find_deferred_attempts(trial.run, trial.changes) | _find_late_attempts(trial),
         POLLING_RULE: trial.run.scheduled_calls,
     }
-    return _find_mistakes(trial.project, lambda rule: rule not in excused_rules, excused)
+    return _find_mistakes(trial.run.project, lambda rule: rule not in excused_rules, excused)
 
 
 def _excused_rules(changes: Sequence[ChangedStep]) -> Set[str]:
@@ -440,7 +426,7 @@ def _find_late_attempts(trial: Trial) -> Set[str]:
         return frozenset()
     return {
         attempt_id(delivery, attempt)
-        for delivery in trial.project.epoch.store.deliveries()
+        for delivery in trial.run.project.epoch.store.deliveries()
         for attempt in delivery.delivery_attempts
         if trial.run.is_late(attempt)
     }

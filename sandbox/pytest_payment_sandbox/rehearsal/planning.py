@@ -102,12 +102,6 @@ class Plan:
             if variation in self.runs and changed not in self.runs[variation].applied
         ]
 
-    @property
-    def repeated(self) -> int:
-        """The number of variations with the same final state as another one."""
-        ends = [run.end for run in self.runs.values()]
-        return len(ends) + 1 - len({self.baseline.end, *ends})
-
     def _variations(self) -> Iterator[ChangedSteps]:
         singles = self._single_changes()
         planned = [variation for variation in self._hints.first if set(variation) <= set(singles)]

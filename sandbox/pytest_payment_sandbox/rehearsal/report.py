@@ -57,19 +57,14 @@ def check_report(name: str) -> None:
 
 def report_of(name: str, outcome: RehearsalOutcome, rerun_command: Callable[[str], str]) -> TestReport:
     """Create the report on one test; ``rerun_command`` returns the command that reruns a variation."""
+    seen_once = "; ".join(dict.fromkeys(outcome.seen_once))
     return {
         "test": name,
         "variations": outcome.tried,
         "left": outcome.untried,
-        "repeated": outcome.repeated,
-        "notes": [*outcome.notes, *_note_seen_once(outcome.seen_once)],
+        "notes": [*outcome.notes, *([f"seen once, but not again: {seen_once}"] if seen_once else [])],
         "findings": [_report_finding(each, rerun_command(each.name)) for each in outcome.findings],
     }
-
-
-def _note_seen_once(problems: Sequence[str]) -> list[str]:
-    """Return one line about all problems that did not reproduce."""
-    return [f"seen once, but not again: {'; '.join(dict.fromkeys(problems))}"] if problems else []
 
 
 def _lesson_of(finding: RehearsalFinding) -> Lesson | None:

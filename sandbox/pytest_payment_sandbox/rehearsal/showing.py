@@ -367,10 +367,8 @@ def _find_differences(current: CustomerView, baseline: CustomerView) -> Iterator
             )
     emails, known_emails = Counter(current.emails.texts), Counter(baseline.emails.texts)
     for email, count in (emails - known_emails).items():
-        yield BookProblem(
-            "mailed-differently",
-            f"the customer gets {_format_extra_copies(count)} of an email: {_shorten(email)}",
-        )
+        copies = "an extra copy" if count == 1 else f"{count} extra copies"
+        yield BookProblem("mailed-differently", f"the customer gets {copies} of an email: {_shorten(email)}")
     for email in known_emails - emails:
         yield BookProblem("mailed-differently", f"the customer does not get the email {_shorten(email)}")
 
@@ -393,10 +391,6 @@ def _pair_pages(
     counts = [Counter(page.path for page in each) for each in (pages, baseline)]
     single = {page.path: page for page in baseline if page.is_paid is None and counts[1][page.path] == 1}
     return [(page, single[page.path]) for page in pages if page.path in single and counts[0][page.path] == 1]
-
-
-def _format_extra_copies(count: int) -> str:
-    return "an extra copy" if count == 1 else f"{count} extra copies"
 
 
 def _shorten(text: str | None) -> str:

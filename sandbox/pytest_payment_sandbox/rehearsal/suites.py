@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Final
 
 from payment_sandbox.projects.project import Project
@@ -192,7 +192,7 @@ class SuitePlayer:
         """Run the suite against a new server; return the run, and the reason for a failure, if any."""
         run = _SuiteRun(variations, self._baselines, budget or self._budget)
         config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
-        with build(config) as server, HelperEndpoint(run.begin_test, run.end_test) as endpoint:
+        with build(config) as server, closing(HelperEndpoint(run.begin_test, run.end_test)) as endpoint:
             if budget is None:  # only the unchanged suite has no budget
                 self._write_line(f"running the unchanged suite: {shlex.join(self._command)}")
             failure, output = _run_command(self._command, server.url, endpoint.url, budget)
