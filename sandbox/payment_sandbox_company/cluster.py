@@ -35,6 +35,8 @@ from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.codec import DamagedProject, NotStored, StateRefused, reading
 from payment_sandbox.storage.rows import list_stored
 from payment_sandbox.version import __version__
+from payment_sandbox.web.site import DRAINING, OK
+from payment_sandbox.web.statistics import Server
 from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.following import Replica
 from payment_sandbox_company.postgresql import Database
@@ -263,9 +265,17 @@ class Cluster:
         """The number of commits by this server."""
         return self._database.commit_count
 
-    def servers(self) -> list[PeerServer]:
+    def servers(self) -> list[Server]:
         """List the live servers, oldest first."""
-        return self._database.servers()
+        return [
+            {
+                "url": each.url,
+                "version": each.version,
+                "status": DRAINING if each.is_draining else OK,
+                "projects": each.projects,
+            }
+            for each in self._database.servers()
+        ]
 
     def start(self) -> None:
         """Start the background threads.

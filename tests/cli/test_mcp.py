@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.server.mcpserver.exceptions import ToolError
 
-from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, ToolProblem, select_part
-from payment_sandbox.cli.mcp import TOOLS
-from payment_sandbox.ui.docs.docs_routes import search_index
+from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, TOOLS, SandboxTools, select_part
 from payment_sandbox.ui.docs.library import read_source
+from payment_sandbox.ui.docs.sections import search_index
 from payment_sandbox.version import __version__
 from tests.support.commands import run
 from tests.support.documentation import environment
@@ -98,7 +98,7 @@ def test_an_order_that_is_paid_already_takes_the_remaining_steps(started_tools: 
     order_id = started_tools.make_order(what="authorized").partition("order_id='")[2].partition("'")[0]
     started_tools.make_order(what="captured", order_id=order_id)
     assert "/captures/" in started_tools.explain_order(order_id=order_id)
-    with pytest.raises(ToolProblem, match="ossible"):
+    with pytest.raises(ToolError, match="ossible"):
         started_tools.make_order(what="paid", order_id=order_id)
 
 
@@ -147,7 +147,7 @@ def test_a_refusal_says_what_is_wrong_and_the_next_step(
     started_tools: SandboxTools, tool: str, arguments: dict[str, str], problem: str, step: str
 ) -> None:
     """The refusal is shorter than the limit of answers."""
-    with pytest.raises(ToolProblem) as refused:
+    with pytest.raises(ToolError) as refused:
         getattr(started_tools, tool)(**arguments)
     message, _, next_step = str(refused.value).rpartition(" Next: ")
     assert problem in message
@@ -162,7 +162,7 @@ def test_a_rehearsal_without_the_plugin_names_its_installation(tools: SandboxToo
     pytest_without.write_text("#!/bin/sh\necho 'unrecognized arguments: --payment-rehearse' >&2\nexit 4\n")
     pytest_without.chmod(0o755)
     with pytest.raises(
-        ToolProblem,
+        ToolError,
         match=r"no plugin for this; in its environment, pip install '.*/sandbox/pytest_payment_sandbox'",
     ):
         tools.rehearse(command=str(pytest_without))
@@ -171,7 +171,7 @@ def test_a_rehearsal_without_the_plugin_names_its_installation(tools: SandboxToo
 def test_nothing_works_before_start(tools: SandboxTools) -> None:
     """Every tool that needs a project says that start comes first."""
     for tool in set(TOOLS) - {"start", "search", "rehearse"}:
-        with pytest.raises(ToolProblem, match=r"Next: start\(\)"):
+        with pytest.raises(ToolError, match=r"Next: start\(\)"):
             getattr(tools, tool)(**({"file": "x"} if tool == "snapshot" else {}))
 
 
@@ -241,19 +241,19 @@ def test_agents_let_a_second_payment_arrive(started_tools: SandboxTools) -> None
     started_tools.act(actor="bank", action="credit", details=credit)
     path = f"/v1/orders/{placed['id']}/?fields[]=amount_details"
     assert started_tools._client.call("GET", path)["amount_details"]["received"] == 2000
-    with pytest.raises(ToolProblem, match="has no transaction"):
+    with pytest.raises(ToolError, match="has no transaction"):
         started_tools.act(actor="bank", action="credit", details='{"transaction_id": "another"}')
 
 
 def test_agents_play_every_party_and_set_faults(started_tools: SandboxTools) -> None:
     """An agent acts, resends a webhook, switches the scenario, and sees which fault has matched."""
     started_tools.make_order(what="new")
-    with pytest.raises(ToolProblem, match="must be one of: credit, for the actor bank"):
+    with pytest.raises(ToolError, match="must be one of: credit, for the actor bank"):
         started_tools.act(actor="bank", action="pay")
     assert "is completed" in started_tools.act(action="pay", details='{"card": "frictionless"}')
     assert "attempts: 2" in started_tools.redeliver()
     assert '"name": "webhook-lost"' in started_tools.scenario(name="webhook-lost")
     fault = {"when": {"attempt": 1}, "then": {"answer": 503}}
     assert '"matches": 0' in started_tools.faults(json.dumps({"webhooks": [fault]}))
-    with pytest.raises(ToolProblem, match="document: must be JSON"):
+    with pytest.raises(ToolError, match="document: must be JSON"):
         started_tools.faults("{")

@@ -36,7 +36,7 @@ EFFECTS: tuple[tuple[str, dict[str, Any], Any, dict[str, Any]], ...] = (
     ("webhooks", ATTEMPT, Duplicate(2), {"duplicate": 2}),
     ("webhooks", ATTEMPT, Together(2), {"together": 2}),
     ("webhooks", ATTEMPT, Delay("PT10M"), {"delay": "PT10M"}),
-    ("webhooks", ATTEMPT, Delay(timedelta(minutes=10)), {"delay": "PT600S"}),
+    ("webhooks", ATTEMPT, Delay(timedelta(minutes=10)), {"delay": "PT10M"}),
     ("webhooks", ATTEMPT, Swap(), {"swap": True}),
     ("faults", POST, ErrorStatus(503), {"status": 503}),
     ("faults", POST, Hang(5), {"hang": 5}),

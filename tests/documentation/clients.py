@@ -32,7 +32,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.client.plain import path_of, to_seconds, without_none
+from payment_sandbox.client.plain import control_call
 from payment_sandbox.web.answers import records as answers
 
 Json = dict[str, Any]
@@ -77,34 +77,23 @@ def _python_method(made: ControlCommand) -> str:
         parts += ["*"] if each.is_keyword and "*" not in parts else []
         kind = _python_type(each)
         parts.append(f"{each.name}: {kind}" if each.is_required else f"{each.name}: {kind} | None = None")
-    arguments = [repr(made.method), _python_path(made), *_python_values(made)]
-    answer = f"self.call({', '.join(arguments)})" + (f"[{made.unwraps!r}]" if made.unwraps else "")
     kind = _python_answer(made)
     about = "\n        ".join((getdoc(made.run) or "").splitlines())
     return (
+        f"    @control_call({', '.join(_call_facts(made))})\n"
         f"    def {made.name}({', '.join(parts)}) -> {kind}:\n"
         f'        """{about}{chr(10) + "        " if chr(10) in about else ""}"""\n'
-        f"        answer: {kind} = {answer}\n"
-        "        return answer\n"
     )
 
 
-def _python_path(made: ControlCommand) -> str:
-    names = [each.name for each in made.parameters if each.is_in_path]
-    path = re.sub(r"<\w+>", "{}", made.path)
-    return f"path_of({', '.join([repr(path), *names])})" if names else repr(path)
-
-
-def _python_values(made: ControlCommand) -> list[str]:
-    sent = [each for each in made.shown if not each.is_in_path]
+def _call_facts(made: ControlCommand) -> Iterator[str]:
+    yield repr(made.method)
+    yield repr(re.sub(r"<\w+>", "{}", made.path))
+    if made.unwraps is not None:
+        yield repr(made.unwraps)
     if made.document is not None:
-        return [f"body={sent[0].name}"]
-    values = ", ".join(
-        f"{each.key}={f'None if {each.name} is None else to_seconds({each.name})' if _is_seconds(each) else each.name}"
-        for each in sent
-    )
-    where = "query" if made.method == "GET" else "body"
-    return [f"{where}=without_none({values})"] if sent else []
+        yield "is_document=True"
+    yield from (f"{name}={key!r}" for key, name in made.names.items())
 
 
 def _is_seconds(parameter: CommandParameter) -> bool:

@@ -347,7 +347,6 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("testing/servers.py", "PaymentSandboxServer"),
     ("client/client.py", "SandboxClient"),
     ("client/control_commands.py", "ControlCommands"),
-    ("client/client.py", "BaseClient"),
     ("client/errors.py", "SandboxError"),
     ("orders/refusals.py", "Violation"),
     ("client/project_review.py", "Review"),

@@ -244,7 +244,7 @@ def test_every_flow_is_drawn_under_its_title(sandbox: Sandbox, written_pages: st
 
 
 def test_search_finds_sections(sandbox: Sandbox) -> None:
-    """The results are the sections with the words in title or heading, best first, with links."""
+    """The results are the sections with the words, those with the words in title or heading first, with links."""
     page = sandbox.http.get(f"{sandbox.url}/docs/search/?q=inspect+project").text
     assert 'href="/docs/reference/#inspect-a-project"' in page
     first = re.search(
@@ -256,7 +256,7 @@ def test_search_finds_sections(sandbox: Sandbox) -> None:
     assert "/docs/webhooks/" in sandbox.http.get(f"{sandbox.url}/docs/search/?q=retry+webhook").text
     for words in ("nothingatall", "<script>", "x" * 500):
         text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
-        assert "No title or heading contains most" in text
+        assert "No section contains most" in text
         assert "<script>alert" not in text
     assert "Enter words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
 

@@ -3,7 +3,6 @@
 import requests
 
 from payment_sandbox.operations.bank_qr import scan
-from payment_sandbox.ui.dashboard.frame import LIVE_HEADER
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card, details
 
@@ -39,7 +38,7 @@ def look(sandbox: Sandbox) -> None:
         browser.open(f"{view}/")
     events = sandbox.project_in_process.events
     events.watchers += 1000
-    browser.http.get(f"{browser.base}orders/", headers={LIVE_HEADER: "1"})
+    browser.http.get(f"{browser.base}orders/")
     events.watchers -= 1000
     requests.get(f"http://{order['order_url']}")
 

@@ -75,7 +75,7 @@ def test_there_is_no_webhook_before_the_first(webhook_receiver: WebhookReceiver)
 
 PERIODS = {
     timedelta(): "PT0S",
-    timedelta(minutes=30): "PT1800S",
+    timedelta(minutes=30): "PT30M",
     timedelta(days=7): "P7D",
     timedelta(days=1, seconds=2, microseconds=500000): "P1DT2.5S",
     timedelta(microseconds=1): "PT0.000001S",
@@ -101,7 +101,7 @@ def test_times_and_durations_of_python_are_accepted(payment_sandbox: PaymentSand
     payment_sandbox.clock.advance(to=at, timeout_seconds=timedelta(seconds=10))
     assert payment_sandbox.clock.now == at
     rule = {"then": {"customer": "pays", "after": timedelta(minutes=1)}}
-    assert payment_sandbox.scenario({"name": "mine", "rules": [rule]})["rules"][0]["then"]["after"] == "PT60S"
+    assert payment_sandbox.scenario({"name": "mine", "rules": [rule]})["rules"][0]["then"]["after"] == "PT1M"
     payment_sandbox.client.faults(webhooks=[{"then": {"delay": timedelta(hours=1)}}])
     file = tmp_path / "own.yaml"
     file.write_text("name: own\nrules: []\n")

@@ -15,6 +15,8 @@ from shutil import which
 from textwrap import wrap
 from typing import Any, Final, ParamSpec
 
+from mcp.server.mcpserver.exceptions import ToolError
+
 from payment_sandbox.cli.remote.order_commands import overview_lines
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.control_commands import ControlCommands
@@ -28,8 +30,8 @@ from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Server, build
-from payment_sandbox.ui.docs import docs_routes as documentation
 from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
+from payment_sandbox.ui.docs.sections import search
 from payment_sandbox.web.answers.records import OrderOverview
 
 ANSWER_BYTES_MAX: Final = 2000
@@ -44,19 +46,15 @@ REHEARSE_SECONDS: Final = 1800.0
 Arguments = ParamSpec("Arguments")
 
 
-class ToolProblem(Exception):
-    """A tool failed; the message names the next step."""
-
-
 def select_part(text: str, part: int, more: str) -> str:
     """Return one part of a text, within the size limit; append the call ``more``, which gets the next part.
 
     Raises:
-        ToolProblem: the text has no such part.
+        ToolError: the text has no such part.
     """
     parts = list(_split_text(text))
     if not 1 <= part <= len(parts):
-        raise ToolProblem(f"there is no part {part}; the answer has {len(parts)}. Next: {more.format(1)}")
+        raise ToolError(f"there is no part {part}; the answer has {len(parts)}. Next: {more.format(1)}")
     if len(parts) == 1:
         return parts[0]
     hint = f"; for more: {more.format(part + 1)}" if part < len(parts) else ""
@@ -103,7 +101,7 @@ def name_next_step(step: str) -> Callable[[Callable[Arguments, str]], Callable[A
                 allowed = problem.allowed if isinstance(problem, SandboxError) else []
                 possible = f" Possible now: {', '.join(allowed)}." if allowed else ""
                 end = "" if message.endswith(("?", ".")) else "."
-                raise ToolProblem(f"{message}{end}{possible} Next: {step}") from None
+                raise ToolError(f"{message}{end}{possible} Next: {step}") from None
 
         return run
 
@@ -336,8 +334,8 @@ class SandboxTools:
     def search(self, words: str = "", page: str = "", part: int = 1) -> str:
         """Search the documentation of the API and the sandbox, or read one of its pages.
 
-        words: lists the sections whose headings, or else texts, contain most of the words. page: the name
-        of a page, such as agents, webhooks, mistakes or pytest. part: a part of a long answer.
+        words: lists the sections that contain most of the words. page: the name of a page, such as agents,
+        webhooks, mistakes or pytest. part: a part of a long answer.
         """
         if page:
             if page not in PAGE_NAMES:
@@ -345,10 +343,9 @@ class SandboxTools:
             return select_part(read_source(page), part, f"search(page='{page}', part={{}})")
         if not words.strip():
             raise ValueError("give words or page")
-        results = documentation.search(words) or documentation.search_text(words)
-        lines = [answer.text for answer in documentation.direct_answers(words)]
-        lines += [
-            f"{section.page}: {section.heading or section.page_title}" for section in results[:RESULTS_MAX]
+        lines = [
+            f"{section.page}: {section.heading or section.page_title}"
+            for section in search(words)[:RESULTS_MAX]
         ]
         if not lines:
             raise ValueError(f"no section contains most of: {words!r}")
@@ -376,7 +373,7 @@ class SandboxTools:
     @property
     def _client(self) -> SandboxClient:
         if self._sandbox is None:
-            raise ToolProblem("the sandbox is not running. Next: start()")
+            raise ToolError("the sandbox is not running. Next: start()")
         return self._sandbox
 
     def _order_id(self, order_id: str) -> str:
@@ -394,6 +391,9 @@ class SandboxTools:
         elif self._sandbox is not None:
             with suppress(Exception):  # the server may have stopped
                 self._sandbox.delete_project()
+
+
+TOOLS: Final = tuple(name for name in vars(SandboxTools) if not name.startswith("_") and name != "close")
 
 
 def _name_order(event: Mapping[str, Any]) -> str:
@@ -441,6 +441,8 @@ def _read_object(text: str, name: str) -> dict[str, Any]:
 
 def wrong_argument(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """Describe the first unknown argument of a call, with the nearest name, or the first wrong number."""
+    if tool not in TOOLS:
+        return None  # the SDK refuses it
     known = dict(signature(getattr(SandboxTools, tool)).parameters)
     del known["self"]
     listed = ", ".join(known)

@@ -1,9 +1,7 @@
 """The MCP server for coding agents."""
 
 import os
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,22 +25,6 @@ INSTRUCTIONS: Final = (
     "and let the shop create orders. The sandbox's clock is frozen: advance it instead of waiting. "
     "search(page='agents') lists the steps, and actions to avoid."
 )
-Arguments = ParamSpec("Arguments")
-TOOLS: Final = (
-    "start",
-    "make_order",
-    "act",
-    "advance",
-    "explain_order",
-    "redeliver",
-    "scenario",
-    "faults",
-    "control",
-    "review",
-    "rehearse",
-    "search",
-    "snapshot",
-)
 
 
 @click.command(epilog="Example: payment-sandbox mcp")
@@ -58,7 +40,7 @@ def mcp() -> None:
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
             """Call a tool."""
-            if name in TOOLS and (problem := agent_tools.wrong_argument(name, arguments)) is not None:
+            if (problem := agent_tools.wrong_argument(name, arguments)) is not None:
                 raise tool_error(problem)
             return await super().call_tool(name, arguments, context)
 
@@ -66,28 +48,9 @@ def mcp() -> None:
     server = StrictServer(
         "payment-sandbox", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
     )
-    for name in TOOLS:
-        server.add_tool(
-            _convert_errors(getattr(tools, name), agent_tools.ToolProblem, tool_error),
-            name,
-            structured_output=False,
-        )
+    for name in agent_tools.TOOLS:
+        server.add_tool(getattr(tools, name), name, structured_output=False)
     try:
         server.run()
     finally:
         tools.close()
-
-
-def _convert_errors(
-    tool: Callable[Arguments, str], problem: type[Exception], kind: type[Exception]
-) -> Callable[Arguments, str]:
-    """Wrap a tool so that its errors become exceptions of the SDK, which agents can read."""
-
-    @wraps(tool)
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> str:
-        try:
-            return tool(*args, **kwargs)
-        except problem as raised:
-            raise kind(str(raised)) from None
-
-    return run

@@ -58,96 +58,8 @@ YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 
-class BaseClient(ControlCommands):
-    """The transport part of ``SandboxClient``: sends calls, and raises refusals as ``SandboxError``."""
-
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        *,
-        session: Transport | None = None,
-        control_token: str | None = None,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-    ) -> None:
-        """Call the server at ``base_url`` as the project of ``api_key``.
-
-        Uses ``session``, or by default its own session without proxies.
-        """
-        self._timeout_seconds = timeout_seconds
-        self.base_url = base_url.rstrip("/")
-        self.api_key = api_key
-        self.clock = SandboxClock(self)
-        self._control_token = control_token
-        self.session = session or direct_session()
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        query: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
-        """Make any call to the merchant or control API; return the parsed body. Bytes are sent as YAML.
-
-        Raises:
-            SandboxError: the server refused the call.
-        """
-        # the review does not count the call as the shop's
-        marked = {"Sandbox-Caller": "trigger", **(headers or {})} if path.startswith("/v1/") else headers
-        answer = self._send(method, path, body, query, marked)
-        raise_refusal(answer)
-        return answer.json() if answer.content else {}
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: Any,
-        query: Mapping[str, Any] | None = None,
-        more_headers: Mapping[str, str] | None = None,
-    ) -> Any:
-        headers, auth = dict(more_headers or {}), (self.api_key, "")
-        if path in CONTROL_TOKEN_PATHS and self._control_token is not None:
-            headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
-        data = (
-            body
-            if body is None or isinstance(body, bytes)
-            else json.dumps(body, default=to_json_value).encode()
-        )
-        if body is not None:
-            headers["Content-Type"] = YAML if data is body else JSON
-        return self._transmit(method, path, data, query, headers, auth)
-
-    def _transmit(
-        self,
-        method: str,
-        path: str,
-        data: bytes | None,
-        query: Mapping[str, Any] | None,
-        headers: Mapping[str, str],
-        auth: tuple[str, str] | None,
-    ) -> Any:
-        try:
-            return self.session.request(
-                method,
-                f"{self.base_url}{path}",
-                data=data,
-                params={
-                    name: to_query_value(value) for name, value in (query or {}).items() if value is not None
-                },
-                headers=headers,
-                auth=auth,
-                timeout=self._timeout_seconds,
-                allow_redirects=False,
-            )
-        except OSError as error:  # the base class of exceptions in requests
-            raise make_readable(error, self.base_url) from None
-
-    def close(self) -> None:
-        """Close the connections, including those of derived clients; the next call reconnects."""
-        self.session.close()
+def _as_sent_query(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: to_query_value(value) for name, value in query.items() if value is not None}
 
 
 def wrap_effects(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,8 +120,69 @@ TEST_CALLER_HEADER: Final = {"Sandbox-Caller": "test"}
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-class SandboxClient(BaseClient):
+class SandboxClient(ControlCommands):
     """One project of a running sandbox."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        session: Transport | None = None,
+        control_token: str | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """Call the server at ``base_url`` as the project of ``api_key``.
+
+        Uses ``session``, or by default its own session without proxies.
+        """
+        self._timeout_seconds = timeout_seconds
+        self.base_url = base_url.rstrip("/")
+        self.api_key = api_key
+        self.clock = SandboxClock(self)
+        self._control_token = control_token
+        self.session = session or direct_session()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Make any call to the merchant or control API; return the parsed body. Bytes are sent as YAML.
+
+        Raises:
+            SandboxError: the server refused the call.
+        """
+        sent, auth = dict(headers or {}), (self.api_key, "")
+        if path.startswith("/v1/"):
+            sent.setdefault("Sandbox-Caller", "trigger")  # the review does not count the call as the shop's
+        if path in CONTROL_TOKEN_PATHS and self._control_token is not None:
+            sent, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
+        data = body if isinstance(body, bytes | None) else json.dumps(body, default=to_json_value).encode()
+        if body is not None:
+            sent["Content-Type"] = YAML if data is body else JSON
+        try:
+            answer = self.session.request(
+                method,
+                f"{self.base_url}{path}",
+                data=data,
+                params=_as_sent_query(query or {}),
+                headers=sent,
+                auth=auth,
+                timeout=self._timeout_seconds,
+                allow_redirects=False,
+            )
+        except OSError as error:  # the base class of exceptions in requests
+            raise make_readable(error, self.base_url) from None
+        raise_refusal(answer)
+        return answer.json() if answer.content else {}
+
+    def close(self) -> None:
+        """Close the connections, including those of derived clients; the next call reconnects."""
+        self.session.close()
 
     # The project
 

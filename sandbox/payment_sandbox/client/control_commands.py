@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.client.plain import path_of, to_seconds, without_none
+from payment_sandbox.client.plain import control_call
 from payment_sandbox.web.answers import records as answers
 
 Json = dict[str, Any]
@@ -27,11 +27,11 @@ class ControlCommands:
         """Make any call; return the parsed body."""
         raise NotImplementedError
 
+    @control_call("GET", "/control/clock/")
     def read_clock(self) -> answers.Clock:
         """Get the clock."""
-        answer: answers.Clock = self.call("GET", "/control/clock/")
-        return answer
 
+    @control_call("PATCH", "/control/clock/")
     def change_clock(
         self,
         *,
@@ -41,11 +41,8 @@ class ControlCommands:
         now: Annotated[datetime | str, "The new time; it can only move forward."] | None = None,
     ) -> answers.MovedClock:
         """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
-        answer: answers.MovedClock = self.call(
-            "PATCH", "/control/clock/", body=without_none(mode=mode, rate=rate, now=now)
-        )
-        return answer
 
+    @control_call("POST", "/control/clock/advance/", timeout_seconds="timeout")
     def advance(
         self,
         *,
@@ -58,24 +55,12 @@ class ControlCommands:
         | None = None,
     ) -> answers.Advance:
         """Advance the clock, event by event (CTL-13)."""
-        answer: answers.Advance = self.call(
-            "POST",
-            "/control/clock/advance/",
-            body=without_none(
-                by=by,
-                to=to,
-                until=until,
-                max_events=max_events,
-                timeout=None if timeout_seconds is None else to_seconds(timeout_seconds),
-            ),
-        )
-        return answer
 
+    @control_call("GET", "/control/agenda/", "items")
     def agenda(self) -> list[answers.AgendaItem]:
         """List the scheduled events, including failed ones (CTL-17)."""
-        answer: list[answers.AgendaItem] = self.call("GET", "/control/agenda/")["items"]
-        return answer
 
+    @control_call("GET", "/control/orders/", "items")
     def orders(
         self,
         *,
@@ -89,23 +74,16 @@ class ControlCommands:
         before: Annotated[str, "Only items before this id; for the next page."] | None = None,
     ) -> list[answers.OrderRow]:
         """List orders, newest first."""
-        answer: list[answers.OrderRow] = self.call(
-            "GET",
-            "/control/orders/",
-            query=without_none(status=status, method=method, text=text, limit=limit, before=before),
-        )["items"]
-        return answer
 
+    @control_call("GET", "/control/orders/{}/")
     def overview(self, order_id: str) -> answers.OrderOverview:
         """Get one order with its possible actions, scheduled events, webhooks and refunds."""
-        answer: answers.OrderOverview = self.call("GET", path_of("/control/orders/{}/", order_id))
-        return answer
 
+    @control_call("GET", "/control/orders/{}/review/")
     def order_review(self, order_id: str) -> Json:
         """Review one order, and write a test of it, which fails while the shop makes the order's mistakes."""
-        answer: Json = self.call("GET", path_of("/control/orders/{}/review/", order_id))
-        return answer
 
+    @control_call("GET", "/control/timeline/", "items")
     def timeline(
         self,
         order_id: Annotated[str, "Only entries about this order and its refunds."] | None = None,
@@ -113,19 +91,15 @@ class ControlCommands:
         limit: Annotated[int, "Return at most this many of the newest items."] | None = None,
     ) -> list[answers.TimelineRecord]:
         """List the history of the project, causes before effects."""
-        answer: list[answers.TimelineRecord] = self.call(
-            "GET", "/control/timeline/", query=without_none(order_id=order_id, limit=limit)
-        )["items"]
-        return answer
 
+    @control_call("GET", "/control/report/", "text")
     def report(
         self,
         order_id: Annotated[str, "Only this order and its refunds; all orders by default."] | None = None,
     ) -> str:
         """Get the timeline and the review findings as text, for the report of a failed test."""
-        answer: str = self.call("GET", "/control/report/", query=without_none(order_id=order_id))["text"]
-        return answer
 
+    @control_call("GET", "/control/actions/", "items")
     def actions(
         self,
         order_id: Annotated[str, "Only actions on this order."] | None = None,
@@ -134,31 +108,24 @@ class ControlCommands:
         before: Annotated[str, "Only items before this id; for the next page."] | None = None,
     ) -> list[Json]:
         """List the actions by customers, banks, screenings and processors, newest last."""
-        answer: list[Json] = self.call(
-            "GET", "/control/actions/", query=without_none(order_id=order_id, limit=limit, before=before)
-        )["items"]
-        return answer
 
+    @control_call("GET", "/control/review/")
     def reviewed(self) -> answers.ReviewResult:
         """List the mistakes in the integration's requests and webhook responses."""
-        answer: answers.ReviewResult = self.call("GET", "/control/review/")
-        return answer
 
+    @control_call("GET", "/control/coverage/")
     def coverage(self) -> answers.Coverage:
         """Get the coverage: the cases handled by the shop without a mistake, out of all possible cases."""
-        answer: answers.Coverage = self.call("GET", "/control/coverage/")
-        return answer
 
+    @control_call("GET", "/control/cards/", "items")
     def cards(self) -> list[answers.StoredCard]:
         """List the stored cards, oldest first."""
-        answer: list[answers.StoredCard] = self.call("GET", "/control/cards/")["items"]
-        return answer
 
+    @control_call("GET", "/control/bankqr/", "items")
     def qr_requests(self) -> list[answers.QrRow]:
         """List the QR requests, oldest first."""
-        answer: list[answers.QrRow] = self.call("GET", "/control/bankqr/")["items"]
-        return answer
 
+    @control_call("POST", "/control/orders/{}/act/")
     def act(
         self,
         order_id: str,
@@ -186,23 +153,8 @@ class ControlCommands:
         reason: Annotated[str, "The reason for a failure or decline."] | None = None,
     ) -> Json:
         """Act on an order as the customer, the bank or another actor (CTL-20)."""
-        answer: Json = self.call(
-            "POST",
-            path_of("/control/orders/{}/act/", order_id),
-            body=without_none(
-                actor=actor,
-                action=action,
-                payment_method=payment_method,
-                issuer_id=issuer_id,
-                card=card,
-                authorization=authorization,
-                amount=amount,
-                transaction_id=transaction_id,
-                reason=reason,
-            ),
-        )
-        return answer
 
+    @control_call("POST", "/control/bankqr/{}/scan/")
     def scan(
         self,
         qr_id: str,
@@ -211,58 +163,44 @@ class ControlCommands:
         issuer_id: Annotated[str, "The payer's bank."] | None = None,
     ) -> Json:
         """Scan a QR code as a payer."""
-        answer: Json = self.call(
-            "POST",
-            path_of("/control/bankqr/{}/scan/", qr_id),
-            body=without_none(amount=amount, issuer_id=issuer_id),
-        )
-        return answer
 
+    @control_call("GET", "/control/scenario/")
     def active_scenario(self) -> answers.Scenario:
         """Get the active scenario; each rule says how often it has matched."""
-        answer: answers.Scenario = self.call("GET", "/control/scenario/")
-        return answer
 
+    @control_call("PUT", "/control/scenario/", is_document=True)
     def put_scenario(self, document: Document) -> answers.Scenario:
         """Activate a scenario, by name or from the body (CTL-19)."""
-        answer: answers.Scenario = self.call("PUT", "/control/scenario/", body=document)
-        return answer
 
+    @control_call("DELETE", "/control/scenario/")
     def reset_scenario(self) -> answers.Scenario:
         """Restore the default scenario."""
-        answer: answers.Scenario = self.call("DELETE", "/control/scenario/")
-        return answer
 
+    @control_call("GET", "/control/scenarios/", "items")
     def scenarios(self) -> list[answers.ScenarioSummary]:
         """List the available scenarios (CTL-18)."""
-        answer: list[answers.ScenarioSummary] = self.call("GET", "/control/scenarios/")["items"]
-        return answer
 
+    @control_call("GET", "/control/scenarios/{}/")
     def scenario_detail(self, name: str) -> answers.ScenarioDetail:
         """Get a scenario with its rules, and their uses if it is active."""
-        answer: answers.ScenarioDetail = self.call("GET", path_of("/control/scenarios/{}/", name))
-        return answer
 
+    @control_call("GET", "/control/scenarios/schema/")
     def scenario_schema(self) -> answers.JsonSchema:
         """Get the JSON Schema of scenario files, for editors."""
-        answer: answers.JsonSchema = self.call("GET", "/control/scenarios/schema/")
-        return answer
 
+    @control_call("GET", "/control/faults/")
     def active_faults(self) -> answers.Faults:
         """Get the faults in addition to the scenario's; each says how often it has matched."""
-        answer: answers.Faults = self.call("GET", "/control/faults/")
-        return answer
 
+    @control_call("PUT", "/control/faults/", is_document=True)
     def put_faults(self, document: Document) -> answers.Faults:
         """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
-        answer: answers.Faults = self.call("PUT", "/control/faults/", body=document)
-        return answer
 
+    @control_call("DELETE", "/control/faults/")
     def reset_faults(self) -> answers.Faults:
         """Remove all faults except the scenario's."""
-        answer: answers.Faults = self.call("DELETE", "/control/faults/")
-        return answer
 
+    @control_call("GET", "/control/webhooks/", "items")
     def webhooks(
         self,
         order_id: Annotated[str, "Only webhooks of this order."] | None = None,
@@ -277,18 +215,12 @@ class ControlCommands:
         summary: Annotated[bool, "Omit headers and bodies."] | None = None,
     ) -> list[answers.Webhook]:
         """List webhooks with their delivery attempts (CTL-21)."""
-        answer: list[answers.Webhook] = self.call(
-            "GET",
-            "/control/webhooks/",
-            query=without_none(order_id=order_id, state=state, limit=limit, before=before, summary=summary),
-        )["items"]
-        return answer
 
+    @control_call("GET", "/control/webhooks/{}/")
     def webhook(self, delivery_id: str) -> answers.Webhook:
         """Get one webhook with its delivery attempts."""
-        answer: answers.Webhook = self.call("GET", path_of("/control/webhooks/{}/", delivery_id))
-        return answer
 
+    @control_call("POST", "/control/webhooks/{}/redeliver/")
     def redeliver(
         self,
         delivery_id: str,
@@ -299,22 +231,14 @@ class ControlCommands:
         | None = None,
     ) -> answers.Webhook:
         """Redeliver a webhook, now or later, unchanged or with another address or body (CTL-22)."""
-        answer: answers.Webhook = self.call(
-            "POST",
-            path_of("/control/webhooks/{}/redeliver/", delivery_id),
-            body=without_none(url=url, body=body, after=after),
-        )
-        return answer
 
+    @control_call("POST", "/control/webhooks/deliver/", "items")
     def deliver_unsent(
         self, webhook_url: Annotated[str, "The address of the shop."]
     ) -> list[answers.Webhook]:
         """Deliver all webhooks that were not sent because no address was set."""
-        answer: list[answers.Webhook] = self.call(
-            "POST", "/control/webhooks/deliver/", body=without_none(webhook_url=webhook_url)
-        )["items"]
-        return answer
 
+    @control_call("GET", "/control/journal/", "items")
     def journal(
         self,
         *,
@@ -328,90 +252,62 @@ class ControlCommands:
         summary: Annotated[bool, "Omit headers and bodies."] | None = None,
     ) -> list[answers.JournalEntry]:
         """List the requests to the merchant API (CTL-25)."""
-        answer: list[answers.JournalEntry] = self.call(
-            "GET",
-            "/control/journal/",
-            query=without_none(
-                method=method,
-                path=path,
-                status=status,
-                order_id=order_id,
-                limit=limit,
-                before=before,
-                summary=summary,
-            ),
-        )["items"]
-        return answer
 
+    @control_call("GET", "/control/journal/{}/")
     def journal_entry(self, entry_id: str) -> answers.JournalEntry:
         """Get one request to the merchant API with its response."""
-        answer: answers.JournalEntry = self.call("GET", path_of("/control/journal/{}/", entry_id))
-        return answer
 
+    @control_call("GET", "/control/fidelity/")
     def fidelity(self) -> answers.Fidelity:
         """List every rule with the tests that prove it, and every assumption (SET-70)."""
-        answer: answers.Fidelity = self.call("GET", "/control/fidelity/")
-        return answer
 
+    @control_call("POST", "/control/projects/", is_document=True)
     def new_project(self, settings: Document) -> answers.ProjectWithKey:
         """Create a project; only this response contains its API key (CTL-06)."""
-        answer: answers.ProjectWithKey = self.call("POST", "/control/projects/", body=settings)
-        return answer
 
+    @control_call("GET", "/control/projects/", "items")
     def projects(self) -> list[answers.ListedProject]:
         """List the projects, without their API keys."""
-        answer: list[answers.ListedProject] = self.call("GET", "/control/projects/")["items"]
-        return answer
 
+    @control_call("GET", "/control/projects/review/", "items")
     def all_findings(self) -> list[answers.ProjectFindings]:
         """List the mistakes in all projects; projects without findings are omitted."""
-        answer: list[answers.ProjectFindings] = self.call("GET", "/control/projects/review/")["items"]
-        return answer
 
+    @control_call("POST", "/control/projects/prune/", "deleted")
     def prune_projects(
         self, unused_for: Annotated[timedelta | str, "Projects idle for this long in real time, such as P7D."]
     ) -> list[str]:
         """Delete the projects idle for a given time, except the default project."""
-        answer: list[str] = self.call(
-            "POST", "/control/projects/prune/", body=without_none(unused_for=unused_for)
-        )["deleted"]
-        return answer
 
+    @control_call("GET", "/control/servers/", "items")
     def servers(self) -> list[answers.Server]:
         """List the servers of the cluster; a single server lists itself."""
-        answer: list[answers.Server] = self.call("GET", "/control/servers/")["items"]
-        return answer
 
+    @control_call("GET", "/control/project/")
     def project(self) -> answers.Project:
         """Get the project."""
-        answer: answers.Project = self.call("GET", "/control/project/")
-        return answer
 
+    @control_call("PATCH", "/control/project/", is_document=True)
     def patch_project(self, settings: Document) -> answers.Project:
         """Change some settings (CTL-01, CTL-07)."""
-        answer: answers.Project = self.call("PATCH", "/control/project/", body=settings)
-        return answer
 
+    @control_call("DELETE", "/control/project/", "deleted")
     def delete_project(self) -> str:
         """Delete the project; its API key stops working."""
-        answer: str = self.call("DELETE", "/control/project/")["deleted"]
-        return answer
 
+    @control_call("POST", "/control/reset/")
     def reset(self) -> answers.Project:
         """Reset the project to its initial state (CTL-09)."""
-        answer: answers.Project = self.call("POST", "/control/reset/")
-        return answer
 
+    @control_call("GET", "/control/state/")
     def snapshot(self) -> answers.Snapshot:
         """Take a snapshot of the whole project (CTL-10)."""
-        answer: answers.Snapshot = self.call("GET", "/control/state/")
-        return answer
 
+    @control_call("PUT", "/control/state/", is_document=True)
     def restore(self, state: Document) -> answers.Project:
         """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
-        answer: answers.Project = self.call("PUT", "/control/state/", body=state)
-        return answer
 
+    @control_call("GET", "/control/wait/", timeout_seconds="timeout")
     def wait(
         self,
         *,
@@ -426,19 +322,8 @@ class ControlCommands:
         | None = None,
     ) -> answers.WaitResult:
         """Wait until all given conditions hold (CTL-26)."""
-        answer: answers.WaitResult = self.call(
-            "GET",
-            "/control/wait/",
-            query=without_none(
-                order_id=order_id,
-                status=status,
-                webhook=webhook,
-                idle=idle,
-                timeout=None if timeout_seconds is None else to_seconds(timeout_seconds),
-            ),
-        )
-        return answer
 
+    @control_call("POST", "/control/listener/next/", timeout_seconds="timeout")
     def next_offers(
         self,
         *,
@@ -459,18 +344,8 @@ class ControlCommands:
 
         A later call ends this call; attempts without a reported answer are offered again.
         """
-        answer: answers.Offers = self.call(
-            "POST",
-            "/control/listener/next/",
-            body=without_none(
-                timeout=None if timeout_seconds is None else to_seconds(timeout_seconds),
-                listener=listener,
-                forward_to=forward_to,
-                leaves=leaves,
-            ),
-        )
-        return answer
 
+    @control_call("POST", "/control/listener/answers/", "recorded", attempt_id="id")
     def report_answer(
         self,
         attempt_id: Annotated[str, "The id of the attempt."],
@@ -485,11 +360,3 @@ class ControlCommands:
 
         If the answer is not recorded, the same attempt is offered again; the listener then repeats the answer.
         """
-        answer: bool = self.call(
-            "POST",
-            "/control/listener/answers/",
-            body=without_none(
-                id=attempt_id, status=status, body=body, error=error, warning=warning, duration_ms=duration_ms
-            ),
-        )["recorded"]
-        return answer

@@ -1,7 +1,7 @@
 """The exceptions of the client."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.serving.sessions import describe_failure
@@ -45,16 +45,7 @@ class SandboxError(Exception):
 SandboxError.__module__ = "payment_sandbox"  # the module that users import, for tracebacks
 
 
-class RaisedException(Protocol):
-    """The only part of pytest's ``ExceptionInfo`` that is used: the exception."""
-
-    @property
-    def value(self) -> BaseException:
-        """The exception."""
-        ...
-
-
-def ends_at_caller(raised: RaisedException) -> bool:
+def ends_at_caller(raised: Any) -> bool:
     """Return whether pytest hides a module's frames (``__tracebackhide__``): yes if the call was refused."""
     return isinstance(raised.value, SandboxError)
 

@@ -1,11 +1,20 @@
-"""Converts Python values to JSON: periods and times as ISO 8601, effects as in a scenario."""
+"""Calls as methods, and Python values as JSON: periods and times as ISO 8601, effects as in a scenario."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Protocol, runtime_checkable
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 from urllib.parse import quote
 
+from payment_sandbox.client.errors import ends_at_caller
 from payment_sandbox.kernel.times import format_duration
+
+SECONDS_SUFFIX: Final = "_seconds"
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+__tracebackhide__ = ends_at_caller
 
 
 @runtime_checkable
@@ -74,6 +83,43 @@ def to_query_value(value: Any) -> Any:
     return value if isinstance(value, str | int | float) else to_json_value(value)
 
 
-def without_none(**values: Any) -> dict[str, Any]:
-    """Return the values that are not None."""
-    return {name: value for name, value in values.items() if value is not None}
+def control_call(
+    method: str, path: str, unwraps: str | None = None, *, is_document: bool = False, **keys: str
+) -> Callable[[Callable[Concatenate[Any, Arguments], Result]], Callable[Concatenate[Any, Arguments], Result]]:
+    """Let a method without a body make a call of the control API.
+
+    The first arguments are the ids in the path. The others are the body, or in a read the query, under their
+    names or under those in ``keys``; with ``is_document``, the only other argument is the body. The method
+    returns the answer, or the value under ``unwraps``.
+    """
+
+    def declare(
+        function: Callable[Concatenate[Any, Arguments], Result],
+    ) -> Callable[Concatenate[Any, Arguments], Result]:
+        stated, ids = signature(function), path.count("{}")
+        has_values = len(stated.parameters) > ids + 1
+
+        @wraps(function)
+        def run(client: Any, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+            try:
+                given = list(stated.bind(client, *arguments, **options).arguments.items())[1:]
+            except TypeError as wrong:
+                raise TypeError(f"{function.__name__}(): {wrong}") from None
+            filled = path_of(path, *[value for _, value in given[:ids]])
+            sent: Any = None
+            if is_document:
+                sent = given[ids][1]
+            elif has_values:
+                sent = {
+                    keys.get(name, name): to_seconds(value) if name.endswith(SECONDS_SUFFIX) else value
+                    for name, value in given[ids:]
+                    if value is not None
+                }
+            body, query = (None, sent) if method == "GET" else (sent, None)
+            answer: Any = client.call(method, filled, body, query)
+            result: Result = answer if unwraps is None else answer[unwraps]
+            return result
+
+        return run
+
+    return declare

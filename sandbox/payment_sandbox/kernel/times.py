@@ -154,16 +154,19 @@ def _with_units(words: str) -> str:
 
 
 def format_duration(duration: timedelta) -> str:
-    """Format a duration in ISO 8601, as days and seconds.
+    """Format a duration in ISO 8601, such as P2DT1H.
 
     Raises:
         ValueError: the duration is negative.
     """
     if duration < timedelta():
         raise ValueError(f"a period cannot be negative: {duration}")
-    fraction = f".{duration.microseconds:06}".rstrip("0").rstrip(".")
-    seconds = f"T{duration.seconds}{fraction}S" if duration.seconds or fraction or not duration.days else ""
-    return f"P{f'{duration.days}D' if duration.days else ''}{seconds}"
+    minutes, seconds = divmod(duration.seconds, 60)
+    fraction = f".{duration.microseconds:06}".rstrip("0") if duration.microseconds else ""
+    times = {"H": minutes // 60, "M": minutes % 60, "S": f"{seconds}{fraction}" if fraction else seconds}
+    time = "".join(f"{count}{unit}" for unit, count in times.items() if count)
+    date = f"{duration.days}D" if duration.days else ""
+    return f"P{date}T{time}" if time else f"P{date or 'T0S'}"
 
 
 PERIOD_UNITS: Final = ((86_400, "d", "day"), (3_600, "h", "hour"), (60, "min", "minute"), (1, "s", "second"))

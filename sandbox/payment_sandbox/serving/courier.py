@@ -6,7 +6,7 @@ from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
 from threading import Event
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
@@ -14,10 +14,8 @@ from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
     NOT_SENT_IN_TESTS,
     ReceiverAnswer,
-    Reply,
     Send,
     Undelivered,
-    WebhookRequest,
 )
 from payment_sandbox.projects.caller import as_waiting_thread, caller
 from payment_sandbox.projects.project import Project
@@ -47,16 +45,15 @@ class Courier:
 
     def __init__(
         self,
-        send: "Callable[[WebhookRequest, int], list[Reply]] | None" = None,
         *,
         trusted: Trust | None = None,
         local_only: bool = False,
         allowed_hosts: Collection[str] = (),
     ) -> None:
-        """Create a courier; ``send`` replaces the network, and gets each request with its number of copies.
+        """Create a courier; ``trusted`` adds to the certificates that the system trusts.
 
-        ``trusted`` adds to the certificates that the system trusts. With ``local_only``, webhooks go only to
-        this machine and to hosts that a project allows; ``allowed_hosts`` are the only hosts on the network.
+        With ``local_only``, webhooks go only to this machine and to hosts that a project allows;
+        ``allowed_hosts`` are the only hosts on the network.
         """
         self.statistics = Statistics()
         self._ending = Event()
@@ -64,7 +61,6 @@ class Courier:
         self.allowed_hosts = tuple(map(normal_host, allowed_hosts))
         self._post_over_network = partial(post_over_network, trusted=trusted)
         self._threads = Threads("courier")
-        self._send = send
 
     def deliver_to(
         self,
@@ -95,8 +91,6 @@ class Courier:
 
     def receiver(self, project: Project, url: str) -> Receiver:
         """Return the receiver at an address: the application in this process, or a server on the network."""
-        if self._send is not None:
-            return _Replacement(self._send)
         destination, host = project.slots.of(DESTINATION), urlsplit(url).hostname or ""
         if destination.receiver is not None and (destination.hosts is None or host in destination.hosts):
             return _ApplicationInProcess(self, destination.receiver, destination)
@@ -201,19 +195,6 @@ class _ApplicationInProcess(_HttpAddress):
             context = copy_context()  # so that the thread gets the event loop of a test
             self._courier.run(lambda: context.run(posting.run))
         return posting
-
-
-class _Replacement(NamedTuple):
-    """A function that answers instead of the network."""
-
-    send: Callable[[WebhookRequest, int], list[Reply]]
-
-    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
-        """Call the function."""
-        return [
-            DeliveryOutcome(reply, attempt.real_at)
-            for reply in self.send(attempt.request, attempt.effect.copies)
-        ]
 
 
 def normal_host(name: str) -> str:

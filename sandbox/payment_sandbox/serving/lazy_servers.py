@@ -7,7 +7,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
 from payment_sandbox.loading import lazy
-from payment_sandbox.serving.binding import bind, url_of
+from payment_sandbox.serving.binding import LOOPBACK, bind, url_of
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
@@ -36,15 +36,11 @@ class SiteServer(Protocol):
 class LazyServer:
     """A port that loads its HTTP server on the first connection, because most test suites never need it."""
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Bind the port; 0 picks a free one.
-
-        Raises:
-            PortInUse: the address is in use or does not belong to this host.
-        """
-        self._socket = bind(host, port)
+    def __init__(self) -> None:
+        """Bind a free port."""
+        self._socket = bind(LOOPBACK, 0)
         self.port: int = self._socket.getsockname()[1]
-        self.url = url_of(host, self.port)
+        self.url = url_of(LOOPBACK, self.port)
         self._server: http.HttpServer | plain_server.PlainServer | None = None
         self._thread: Thread | None = None
         self._stop_receiver, self._stop_sender = socket.socketpair()

@@ -164,14 +164,13 @@ class ServerServices(Services):
         courier: Courier | None = None,
         quotas: Quotas | None = None,
         observer: Observer | None = None,
-        scheduler: Scheduler | None = None,
     ) -> None:
         super().__init__(REAL_TIME)
         self.quotas = quotas or NO_QUOTAS
         self.meter = Meter(self.quotas) if self.quotas.needs_meter else None
         self._observer = observer
         self.courier = courier or Courier()
-        self.scheduler = scheduler or Scheduler()
+        self.scheduler = Scheduler()
 
     def create_outbox(self, project: Project) -> Outbox:
         """Create an outbox whose webhooks the courier delivers."""

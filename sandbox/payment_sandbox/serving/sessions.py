@@ -121,5 +121,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         each = remaining.pop()
         if isinstance(each, BaseException) and all(each is not other for other in causes):
             causes.append(each)
+            remaining += each.exceptions[:1] if isinstance(each, BaseExceptionGroup) else ()
             remaining += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
     yield from reversed(causes)

@@ -100,11 +100,3 @@ def body_of(environ: dict[str, Any]) -> bytes:
     if environ.get("wsgi.input_terminated") or (not length and isinstance(source, BytesIO)):
         return bytes(source.read())
     return bytes(source.read(int(length))) if length else b""  # reading more could block forever
-
-
-class WebhookPost(NamedTuple):
-    """The request that delivers a webhook."""
-
-    url: str
-    headers: list[tuple[str, str]]
-    body: bytes

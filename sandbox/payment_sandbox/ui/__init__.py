@@ -1,5 +1,5 @@
 """What people see in a browser: the payment pages, the dashboard and the documentation.
 
-Other packages may import ``dashboard``, ``docs``, ``docs.docs_routes``, ``docs.library``, ``docs.sections``,
+Other packages may import ``dashboard``, ``docs``, ``docs.library``, ``docs.sections``,
 ``pages`` and ``pages.language``.
 """

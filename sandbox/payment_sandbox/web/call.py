@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
 from typing import Any, Final
@@ -70,63 +71,26 @@ class ClientConnection:
         return False
 
 
+@dataclass(slots=True)
 class CallNotes:
     """Notes on a call for the headers of the response and the journal."""
 
-    __slots__ = (
-        "fault",
-        "ignored",
-        "is_cut",
-        "is_lost",
-        "lost_status",
-        "order",
-        "order_id",
-        "rule",
-        "transaction_id",
-        "unknown",
-        "violations",
-        "warnings",
-    )
-
-    def __init__(self) -> None:
-        self.ignored: tuple[str, ...] = ()
-        self.unknown: tuple[tuple[str, str | None], ...] = ()  # the ignored keys, each with a suggestion
-        self.warnings: tuple[str, ...] = ()
-        self.violations: Sequence[Violation] = ()
-        self.rule: str | None = None  # the rule that a refused call broke
-        self.order: Order | None = None  # the version in the response
-        self.order_id: str | None = None
-        self.transaction_id: str | None = None  # the id of a created attempt
-        self.fault: Fault | None = None  # the applied fault
-        self.is_lost = False  # the client does not receive the real response
-        self.is_cut = False  # the connection is cut
-        self.lost_status: int | None = None  # the status of the lost response; None if none was lost
+    ignored: tuple[str, ...] = ()
+    unknown: tuple[tuple[str, str | None], ...] = ()  # the ignored keys, each with a suggestion
+    warnings: tuple[str, ...] = ()
+    violations: Sequence[Violation] = ()
+    rule: str | None = None  # the rule that a refused call broke
+    order: Order | None = None  # the version in the response
+    order_id: str | None = None
+    transaction_id: str | None = None  # the id of a created attempt
+    fault: Fault | None = None  # the applied fault
+    is_lost: bool = False  # the client does not receive the real response
+    is_cut: bool = False  # the connection is cut
+    lost_status: int | None = None  # the status of the lost response; None if none was lost
 
 
 class Call(Caller):
     """One request, with its project, route and notes."""
-
-    __slots__ = (
-        "body",
-        "connection",
-        "first_epoch",
-        "group",
-        "has_empty_segments",
-        "is_from_test",
-        "may_wait",
-        "notes",
-        "project",
-        "query",
-        "real_at",
-        "rendered",
-        "request",
-        "resident",
-        "route",
-        "routing_error",
-        "site",
-        "stream",
-        "values",
-    )
 
     def __init__(self, site: Site, request: Request, connection: ClientConnection) -> None:
         """Create a call; ``SandboxApp.route`` finds its route."""

@@ -17,7 +17,7 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.web.routes import RoutedPart
-from payment_sandbox.web.statistics import Statistics
+from payment_sandbox.web.statistics import Server, Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
 """Receives refused requests that no journal records: method, path, status and reason."""
@@ -29,30 +29,6 @@ SIGN_IN_FAILURES_MAX: Final = 10  # from one address without a pause
 SIGN_IN_PAUSE_SECONDS: Final = 6.0  # for each further failure
 SIGN_IN_ADDRESSES_MAX: Final = 1000
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
-
-
-class ClusterMember(Protocol):
-    """A server of a cluster."""
-
-    @property
-    def url(self) -> str:
-        """The public URL."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """The version of the sandbox."""
-        ...
-
-    @property
-    def is_draining(self) -> bool:
-        """Whether the server is draining."""
-        ...
-
-    @property
-    def projects(self) -> int:
-        """The number of projects in memory."""
-        ...
 
 
 class SharedCluster(Protocol):
@@ -68,7 +44,7 @@ class SharedCluster(Protocol):
         """The number of database commits by this server."""
         ...
 
-    def servers(self) -> Sequence["ClusterMember"]:
+    def servers(self) -> Sequence[Server]:
         """List the live servers, oldest first."""
         ...
 

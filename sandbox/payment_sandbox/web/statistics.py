@@ -1,7 +1,17 @@
-"""Counters of a server since its start."""
+"""What a server reports about itself: its record in the list of servers, and counters since its start."""
 
 from collections import Counter
 from threading import Lock
+from typing import Annotated, Literal, TypedDict
+
+
+class Server(TypedDict):
+    """A server of the cluster."""
+
+    url: Annotated[str, "The server's URL for the other servers."]
+    version: str
+    status: Literal["ok", "draining"]
+    projects: Annotated[int, "The number of projects in the server's memory."]
 
 
 class Statistics:

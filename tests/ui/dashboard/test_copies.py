@@ -126,7 +126,7 @@ def test_the_copied_tests_pass(sandbox: Sandbox, tmp_path: Path) -> None:
     passed(suite(tmp_path, "\n\n".join([READS.source, *tests])), len(STORIES))
     assert "assert answer.status_code == 409" in tests[STORIES.index(captured)]
     assert 'advance("P2D")' in tests[STORIES.index(captured)].replace("'", '"')
-    assert "PT1H1.500000S" in tests[STORIES.index(notified)]
+    assert "PT1H1.5S" in tests[STORIES.index(notified)]
     assert "== [300]" in tests[STORIES.index(refunded)]
     assert tests[STORIES.index(refunded)].count("{'status': 503}") == 1
     assert all(test.endswith("    sandbox.review().assert_clean()\n") for test in tests)

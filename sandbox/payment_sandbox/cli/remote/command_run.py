@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from payment_sandbox.cli.options import Group, fail, is_server_url, say
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
@@ -19,11 +20,9 @@ from payment_sandbox.serving import sessions
 if TYPE_CHECKING:
     import requests
 
-    from payment_sandbox.client import client as control_client
     from payment_sandbox.serving import tls
 else:
     requests = lazy("requests")
-    control_client = lazy("payment_sandbox.client.client")
     tls = lazy("payment_sandbox.serving.tls")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8080"
@@ -61,7 +60,7 @@ class ServerAccess(NamedTuple):
 class CommandRun:
     """One run of a command, with its client and output format."""
 
-    def __init__(self, sandbox: "control_client.SandboxClient", *, as_json: bool) -> None:
+    def __init__(self, sandbox: SandboxClient, *, as_json: bool) -> None:
         self.sandbox = sandbox
         self.as_json = as_json
         self.file: Path | None = None
@@ -128,23 +127,37 @@ def order_ids(context: click.Context, parameter: click.Parameter, prefix: str) -
     return [order_id for order_id in known if order_id.startswith(prefix)]
 
 
-def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
+COMMANDS: Final[list[click.Command]] = []
+COVERED: Final[dict[str, Sequence[str]]] = {}
+"""The calls that have commands of their own, by command."""
+
+
+def remote(
+    name: str, *, example: str, parent: click.Group | None = None, covers: Sequence[str] = ()
+) -> Callable[[Any], Any]:
     """Declare a command for a running server, with the common options.
 
-    The function receives a ``CommandRun`` and the command's own options.
+    The function receives a ``CommandRun`` and the command's own options. The calls that it ``covers`` need no
+    other command.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
         run = _add_options(_run_command(function), needs_token=name in TOKEN_COMMANDS)
-        epilog = f"Example: payment-sandbox {example}"
-        if parent is not None:
-            return parent.command(name, epilog=epilog)(run)
-        return click.command(name, epilog=epilog)(run)
+        declare = click.command if parent is None else parent.command
+        return _add_command(declare(name, epilog=f"Example: payment-sandbox {example}")(run), parent, covers)
 
     return make
 
 
-def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
+def _add_command(command: click.Command, parent: click.Group | None, covers: Sequence[str]) -> click.Command:
+    if parent is None:
+        COMMANDS.append(command)
+    if covers:
+        COVERED[str(command.name)] = covers
+    return command
+
+
+def group(name: str, *, example: str, covers: Sequence[str] = ()) -> Callable[[Any], click.Group]:
     """Declare a group of commands; the function runs if the user names no command of the group."""
 
     def make(function: Callable[..., None]) -> click.Group:
@@ -158,6 +171,7 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
         epilog = f"Example: payment-sandbox {example}"
         create_group = click.group(name, cls=Group, invoke_without_command=True, epilog=epilog)
         command: click.Group = create_group(_add_options(run, needs_token=name in TOKEN_COMMANDS))
+        _add_command(command, None, covers)
         return command
 
     return make
@@ -210,13 +224,13 @@ def _add_options(run: Any, *, needs_token: bool) -> Any:
 
 
 @contextmanager
-def client(server: ServerAccess) -> "Iterator[control_client.SandboxClient]":
+def client(server: ServerAccess) -> Iterator[SandboxClient]:
     """Create a client; on a network error, exit with one line."""
     url = (server.url or URL_DEFAULT).rstrip("/")
     url = url if "://" in url else f"http://{url}"
     if not is_server_url(url):
         fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
-    sandbox = control_client.SandboxClient(
+    sandbox = SandboxClient(
         url,
         server.key or KEY_DEFAULT,
         session=_create_session(url, server.ca),

@@ -19,14 +19,14 @@ PLAIN: Final = (str, int, float, bool)
 RULE_IDS: Final = re.compile(r" \([A-Z]+-[^)]*\)")
 
 
-def derived_commands(covered: frozenset[str]) -> Iterator[click.Command]:
-    """Yield a command for each call of the control API that no other command covers."""
+def declare_commands(covered: frozenset[str]) -> None:
+    """Declare a command for each call of the control API that no other command covers."""
     for name, method in vars(ControlCommands).items():
         if not name.startswith("_") and name not in (*BASE_NAMES, *covered):
-            yield _derive(name, method)
+            _declare_command(name, method)
 
 
-def _derive(name: str, method: Callable[..., Any]) -> click.Command:
+def _declare_command(name: str, method: Callable[..., Any]) -> None:
     hints = get_type_hints(method, include_extras=True)
     known = [each for each in signature(method).parameters.values() if each.name != "self"]
     needed = [each.name for each in known if each.default is Parameter.empty]
@@ -44,7 +44,6 @@ def _derive(name: str, method: Callable[..., Any]) -> click.Command:
     shell_name = name.replace("_", "-")
     command: click.Command = remote(shell_name, example=" ".join([shell_name, *words]))(run)
     command.params[:0] = [_parameter(each, hints[each.name]) for each in known]
-    return command
 
 
 def _parameter(parameter: Parameter, hint: Any) -> click.Parameter:

@@ -19,22 +19,21 @@ from payment_sandbox.cli.remote.command_run import (
 )
 from payment_sandbox.forms import base
 from payment_sandbox.loading import lazy
+from payment_sandbox.operations import recipes
 from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
 if TYPE_CHECKING:
     from payment_sandbox.client import triggers
-    from payment_sandbox.operations import recipes
     from payment_sandbox.web.answers.records import OrderOverview, OrderRow, Webhook
 else:
     triggers = lazy("payment_sandbox.client.triggers")
-    recipes = lazy("payment_sandbox.operations.recipes")
 
 CARD: Final = "credit-card"
 
 order_argument = click.argument("order", default=NEWEST, shell_complete=order_ids)
 
 
-@remote("orders", example="orders --status completed --limit 5")
+@remote("orders", example="orders --status completed --limit 5", covers=("orders",))
 @click.option("--status", help="Only orders with this status.")
 @click.option("--method", help="Only orders with this payment method.")
 @click.option("--text", help="Only orders with this text in an id, number, name or email address.")
@@ -55,7 +54,7 @@ def orders(call: CommandRun, **filters: Any) -> None:
     call.table(call.sandbox.orders(**filters), lambda answer: map(row, answer), heads, "no orders")
 
 
-@remote("order", example="order last")
+@remote("order", example="order last", covers=("overview", "timeline"))
 @order_argument
 def order(call: CommandRun, order: str) -> None:
     """Show an order: its state, possible actions, pending events and history."""
@@ -104,7 +103,7 @@ def _webhook_lines(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
         yield from listen_hint(call)
 
 
-@remote("act", example="act last customer pay --card challenge")
+@remote("act", example="act last customer pay --card challenge", covers=("act",))
 @click.argument("order_id", shell_complete=order_ids)
 @click.argument("actor", type=click.Choice(list(ACTIONS)))
 @click.argument("action")

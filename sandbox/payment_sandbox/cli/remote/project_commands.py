@@ -19,14 +19,16 @@ from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.projects import settings as project_settings
 
 if TYPE_CHECKING:
-    from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary, Server
+    from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary
 
 FAULT_CONDITIONS: Final = ("method", "path", "nth")
 WEBHOOK_CONDITIONS: Final = ("status", "attempt")
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-@remote("scenario", example="scenario second-try-works")
+@remote(
+    "scenario", example="scenario second-try-works", covers=("active_scenario", "put_scenario", "scenarios")
+)
 @click.argument("name_or_file", required=False, shell_complete=scenario_names)
 @click.option("--list", "listed", is_flag=True, help="List the available scenarios.")
 def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
@@ -50,7 +52,11 @@ def _scenario_rows(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator
     return ((item["name"], item["description"]) for item in catalogue["items"])
 
 
-@remote("faults", example="faults method=POST path=/v1/orders/ status=503")
+@remote(
+    "faults",
+    example="faults method=POST path=/v1/orders/ status=503",
+    covers=("active_faults", "put_faults", "reset_faults"),
+)
 @click.argument("parts", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--webhook", is_flag=True, help="Set a webhook fault, such as status=completed answer=503.")
 @click.option("--clear", is_flag=True, help="Remove all faults first.")
@@ -95,7 +101,11 @@ def setting_names(context: click.Context, parameter: click.Parameter, prefix: st
     return [f"{name}=" for name in project_settings.Settings().document if name.startswith(prefix)]
 
 
-@remote("settings", example="settings mode=live webhook_url=http://localhost:3000/webhook")
+@remote(
+    "settings",
+    example="settings mode=live webhook_url=http://localhost:3000/webhook",
+    covers=("project", "patch_project"),
+)
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
 def settings(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Show the project's settings, or change some; null clears a setting."""
@@ -119,7 +129,7 @@ def _parse_settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str
     return changed
 
 
-@group("projects", example="projects")
+@group("projects", example="projects", covers=("projects", "new_project", "prune_projects", "delete_project"))
 def projects(call: CommandRun) -> None:
     """List the projects of the server, create one, or delete the project of --key."""
 
@@ -130,18 +140,6 @@ def projects(call: CommandRun) -> None:
     heads = ("id", "mode", "clock", "name", "webhook_url")
     answer = call.sandbox.call("GET", "/control/projects/")
     call.table(answer, lambda answer: map(row, answer["items"]), heads, "no projects")
-
-
-@remote("servers", example="servers")
-def servers(call: CommandRun) -> None:
-    """List the servers of this sandbox."""
-
-    def row(item: "Server") -> tuple[object, ...]:
-        return item["url"], item["status"], item["projects"], item["version"]
-
-    listed = call.sandbox.call("GET", "/control/servers/")
-    heads = ("url", "status", "projects", "version")
-    call.table(listed, lambda answer: map(row, answer["items"]), heads, "no servers")
 
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
@@ -177,13 +175,13 @@ def prune(call: CommandRun, unused_for: str) -> None:
     call.show({"deleted": deleted}, lambda answer: "\n".join(answer["deleted"]) or nothing)
 
 
-@remote("reset", example="reset")
+@remote("reset", example="reset", covers=("reset",))
 def reset(call: CommandRun) -> None:
     """Reset the project to its initial state."""
     call.show(call.sandbox.reset(), lambda answer: f"project {answer['project_id']} has been reset")
 
 
-@remote("clock", example="clock --by PT30M")
+@remote("clock", example="clock --by PT30M", covers=("read_clock", "change_clock", "advance"))
 @click.option("--by", help="Advance by a period, such as PT30M.")
 @click.option("--to", help="Advance to a time.")
 @click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event or until idle.")

@@ -11,15 +11,12 @@ from payment_sandbox import judge
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say, short_time
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
+from payment_sandbox.client import project_review
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.loading import lazy
+from payment_sandbox.projects.events import Event
 
 if TYPE_CHECKING:
-    from payment_sandbox.client import project_review
-    from payment_sandbox.client.client import Event
     from payment_sandbox.web.answers.records import JournalEntry
-else:
-    project_review = lazy("payment_sandbox.client.project_review")
 
 TIMED_OUT: Final = 408
 EVENT_SENTENCES: Final = {
@@ -47,7 +44,7 @@ def watch(call: CommandRun) -> None:
     say("The events have ended: the server stopped, or the project was deleted.", to_stderr=True)
 
 
-def _event_text(event: "Event") -> str:
+def _event_text(event: Event) -> str:
     """Describe an event without the internals that its JSON has."""
     label = event.data.get("label")
     if label is not None:
@@ -56,7 +53,7 @@ def _event_text(event: "Event") -> str:
     return EVENT_SENTENCES.get(event.kind, "").format_map(defaultdict(str, values)).strip()
 
 
-@remote("wait", example="wait --order last --status completed --timeout 5")
+@remote("wait", example="wait --order last --status completed --timeout 5", covers=("wait",))
 @click.option("--order", shell_complete=order_ids, help="Wait until this order has the --status.")
 @click.option("--status", help="The status to wait for.")
 @click.option("--webhook", shell_complete=order_ids, help="Wait for an answer to a webhook of this order.")
@@ -86,7 +83,7 @@ def wait(
     )
 
 
-@remote("journal", example="journal --method POST --status 400")
+@remote("journal", example="journal --method POST --status 400", covers=("journal",))
 @click.option("--method", help="Only requests with this HTTP method.")
 @click.option("--path", help="Only requests to this path.")
 @click.option("--status", type=int, help="Only requests answered with this status.")
@@ -108,7 +105,7 @@ def journal(
     call.table(entries, lambda answer: map(row, answer), heads, "no requests")
 
 
-@remote("review", example="review --all-projects")
+@remote("review", example="review --all-projects", covers=("reviewed", "all_findings"))
 @format_option
 @click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
 def review(call: CommandRun, form: str, all_projects: bool) -> None:

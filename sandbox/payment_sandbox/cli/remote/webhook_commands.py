@@ -10,15 +10,12 @@ import click
 
 from payment_sandbox.cli.options import fail, print_once, say, short_time, trust_of_option
 from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, order_ids, remote
+from payment_sandbox.client import listening
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import lazy
 from payment_sandbox.serving.posting import webhook_poster
 
 if TYPE_CHECKING:
-    from payment_sandbox.client import listening
     from payment_sandbox.web.answers.records import Webhook
-else:
-    listening = lazy("payment_sandbox.client.listening")
 
 DELIVERED, LOST, UNSENT = "delivered", "lost", "unsent"
 STOP_SIGNALS: Final = [
@@ -26,7 +23,7 @@ STOP_SIGNALS: Final = [
 ]
 
 
-@remote("webhooks", example="webhooks --state failed")
+@remote("webhooks", example="webhooks --state failed", covers=("webhooks",))
 @click.option("--order-id", "--order", shell_complete=order_ids, help="Only webhooks of this order.")
 @click.option(
     "--state",
@@ -59,7 +56,7 @@ def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
     return "\n".join(lines) or "no webhooks"
 
 
-@remote("redeliver", example="redeliver last")
+@remote("redeliver", example="redeliver last", covers=("redeliver", "deliver_unsent"))
 @click.argument("webhook", required=False)
 @click.option("--to", "target", help="Deliver all unsent webhooks to this address.")
 def redeliver(call: CommandRun, webhook: str | None, target: str | None) -> None:
@@ -92,7 +89,11 @@ def _resend(call: CommandRun, webhook: str) -> "Webhook":
     return call.sandbox.redeliver(matching[-1]["id"])
 
 
-@remote("listen", example="listen --forward-to http://localhost:3000/webhook")
+@remote(
+    "listen",
+    example="listen --forward-to http://localhost:3000/webhook",
+    covers=("next_offers", "report_answer"),
+)
 @click.option("--forward-to", required=True, help="The shop's webhook address, as seen from this machine.")
 @click.option(
     "--shop-ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates to trust for the shop."
@@ -107,7 +108,7 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
     forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
     trusted = trust_of_option("--shop-ca", shop_ca, is_insecure=insecure)
 
-    def print_forwarded(result: "listening.ForwardedWebhook") -> None:
+    def print_forwarded(result: listening.ForwardedWebhook) -> None:
         line = json.dumps(result.as_mapping()) if call.as_json else make_printable(_format_forwarded(result))
         print_once(f"{line}\n")
 
@@ -133,7 +134,7 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
     _run_listener(listener)
 
 
-def _run_listener(listener: "listening.Listener") -> None:
+def _run_listener(listener: listening.Listener) -> None:
     """Forward webhooks until a signal, then return delivery to the server."""
     for number in STOP_SIGNALS:  # shells start background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
@@ -147,7 +148,7 @@ def _run_listener(listener: "listening.Listener") -> None:
         fail("another payment-sandbox listen has taken over the webhooks of this project")
 
 
-def _disconnect(listener: "listening.Listener") -> str:
+def _disconnect(listener: listening.Listener) -> str:
     """Stop forwarding, and return a sentence that states where webhooks now go."""
     try:
         is_changed = listener.disconnect()
@@ -163,7 +164,7 @@ def _disconnect(listener: "listening.Listener") -> str:
     )
 
 
-def _format_forwarded(result: "listening.ForwardedWebhook") -> str:
+def _format_forwarded(result: listening.ForwardedWebhook) -> str:
     offer, reply = result.offer, result.reply
     outcome = reply.error or f"answered {reply.status} in {reply.duration_ms:.0f} ms"
     warning = f"  {reply.warning}" if reply.warning else ""

@@ -1,6 +1,6 @@
 """Calls to the sandbox without sockets, answered on the caller's thread."""
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from http.client import responses
@@ -258,17 +258,6 @@ def _add_warning(answer: SandboxResponse, project: "Project | None") -> SandboxR
 def basic_authorization(key: str, password: str = "") -> str:
     """Return the ``Authorization`` header with an API key."""
     return f"Basic {b64encode(f'{key}:{password}'.encode()).decode()}"
-
-
-def key_in(authorization: str) -> str:
-    """Return the API key in an ``Authorization`` header, or "" if there is none."""
-    scheme, _, encoded = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return ""
-    try:
-        return b64decode(encoded).decode().partition(":")[0]
-    except ValueError:
-        return ""
 
 
 def secure_url(url: str) -> str:

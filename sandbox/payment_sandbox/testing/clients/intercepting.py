@@ -7,6 +7,7 @@ after the last interception, and refuse calls that an open connection or a proxy
 """
 
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
 from importlib.abc import MetaPathFinder
@@ -133,24 +134,19 @@ class Rejections:
     """Messages about the newest intercepted requests with an unknown key or path."""
 
     def __init__(self) -> None:
-        self._messages: list[str] = []
-        self._dropped = 0
+        self._messages: deque[str] = deque(maxlen=REJECTIONS_MAX)
+        self.count = 0
+        """The number of all rejections, including dropped rejections."""
 
     def add(self, message: str) -> None:
         """Add a message; drop the oldest message beyond the limit."""
         self._messages.append(message)
-        if len(self._messages) > REJECTIONS_MAX:
-            del self._messages[0]
-            self._dropped += 1
-
-    @property
-    def count(self) -> int:
-        """The number of all rejections, including dropped rejections."""
-        return self._dropped + len(self._messages)
+        self.count += 1
 
     def since(self, count: int) -> list[str]:
         """Return the messages after the first ``count`` rejections."""
-        return self._messages[max(count - self._dropped, 0) :]
+        dropped = self.count - len(self._messages)
+        return list(self._messages)[max(count - dropped, 0) :]
 
 
 class Route:
@@ -227,13 +223,6 @@ def _path_of(target: str) -> str:
     return urlsplit(without_query).path if "://" in without_query else without_query
 
 
-HTTPX_LIBRARIES: Final = ("httpx", "httpx2")
-CASSETTE_MODULE: Final = "vcr.cassette"
-POOL_METHODS: Final = {
-    "aiohttp": (("BaseConnector", "connect"),),
-    "httpcore": (("ConnectionPool", "handle_request"), ("AsyncConnectionPool", "handle_async_request")),
-}
-"""The methods that take a connection, perhaps an open one, from a pool of a library without interception."""
 HTTPS_SCHEME: Final = "https"
 
 
@@ -333,7 +322,7 @@ class _Origins:
             if not self._by_origin:
                 for unhook in self._unhook:
                     unhook()
-                watching = ImportWatcher((*HTTPX_LIBRARIES, *POOL_METHODS, CASSETTE_MODULE), self._hook)
+                watching = ImportWatcher(LIBRARY_HOOKS, self._hook)
                 self._unhook = [watching.stop]
                 for hook in _methods_to_hook():
                     self._unhook.append(_replace_method(*hook))
@@ -345,18 +334,8 @@ class _Origins:
     def _hook(self, library: Any) -> None:
         """Hook a library after its import."""
         with self._lock:
-            if library.__name__ in POOL_METHODS:
-                for owner, name in POOL_METHODS[library.__name__]:
-                    self._unhook.append(_replace_method(getattr(library, owner), name, _pool_hook))
-                return
-            if library.__name__ == CASSETTE_MODULE:
-                cassette = library.CassetteContextDecorator
-                self._unhook.append(_replace_method(cassette, "__enter__", _cassette_hook))
-                return
-            self._unhook += [
-                _replace_method(library.HTTPTransport, "handle_request", _httpx_hook),
-                _replace_method(library.AsyncHTTPTransport, "handle_async_request", _async_httpx_hook),
-            ]
+            for owner, name, hook in LIBRARY_HOOKS[library.__name__]:
+                self._unhook.append(_replace_method(getattr(library, owner), name, hook))
 
     def _remove(self, route: Route) -> None:
         """Remove a route."""
@@ -503,3 +482,20 @@ def _async_httpx_hook(handle: Callable[..., Awaitable[object]]) -> Callable[...,
         return await run_blocking(answer_request, at, request, await request.aread())
 
     return replacement
+
+
+HTTPX_HOOKS: Final = (
+    ("HTTPTransport", "handle_request", _httpx_hook),
+    ("AsyncHTTPTransport", "handle_async_request", _async_httpx_hook),
+)
+LIBRARY_HOOKS: Final[Mapping[str, Sequence[tuple[str, str, Hook]]]] = {
+    "httpx": HTTPX_HOOKS,
+    "httpx2": HTTPX_HOOKS,
+    "aiohttp": (("BaseConnector", "connect", _pool_hook),),
+    "httpcore": (
+        ("ConnectionPool", "handle_request", _pool_hook),
+        ("AsyncConnectionPool", "handle_async_request", _pool_hook),
+    ),
+    "vcr.cassette": (("CassetteContextDecorator", "__enter__", _cassette_hook),),
+}
+"""The methods to hook in each module; a pool may hand out an open connection past the interception."""

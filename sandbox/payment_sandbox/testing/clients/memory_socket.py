@@ -10,9 +10,10 @@ from http.client import HTTPMessage, parse_headers
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from payment_sandbox.testing.clients.in_process import CutOff, ResponseTimeout, SandboxResponse, key_in
+from payment_sandbox.testing.clients.in_process import CutOff, ResponseTimeout, SandboxResponse
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.web.answers.page_urls import is_stream
+from payment_sandbox.web.auth import parse_api_key
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -78,7 +79,7 @@ class MemorySocket:
         method, target, headers, body = _parse_request(request)
         if is_stream(target.partition("?")[0]):
             raise OSError(f"{target} is a stream, which needs a socket: use base_url with another client")
-        key = key_in(headers.get("Authorization", ""))
+        key = parse_api_key(headers.get("Authorization")) or ""
         try:
             answer = self._target.send(method, target, headers.items(), body, key, self.gettimeout())
         except ResponseTimeout as late:

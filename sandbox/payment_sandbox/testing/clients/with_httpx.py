@@ -6,11 +6,12 @@ Both libraries have the same interface, and accept any object with the methods o
 import sys
 from typing import TYPE_CHECKING, Any
 
-from payment_sandbox.testing.clients.in_process import CutOff, InProcess, ResponseTimeout, key_in, path_of
+from payment_sandbox.testing.clients.in_process import CutOff, InProcess, ResponseTimeout, path_of
 from payment_sandbox.testing.clients.memory_socket import Target
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.testing.shops.tracebacks import CALLING_FRAMES, stack_frames
 from payment_sandbox.web.answers.page_urls import is_stream
+from payment_sandbox.web.auth import parse_api_key
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
@@ -89,7 +90,7 @@ def answer_request(target: Target, request: Any, body: bytes) -> Any:
         raise library.UnsupportedProtocol(f"{url} is a stream, which needs a socket", request=request)
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
     limit_seconds = request.extensions.get("timeout", {}).get("read")
-    key = key_in(request.headers.get("Authorization", ""))
+    key = parse_api_key(request.headers.get("Authorization")) or ""
     try:
         answer = target.send(request.method, url, headers, body, key, limit_seconds)
     except ResponseTimeout as late:

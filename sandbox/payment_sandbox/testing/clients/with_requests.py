@@ -19,12 +19,12 @@ from payment_sandbox.testing.clients.in_process import (
     ResponseTimeout,
     SandboxResponse,
     basic_authorization,
-    key_in,
     path_of,
     secure_url,
 )
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.web.answers.page_urls import is_stream
+from payment_sandbox.web.auth import parse_api_key
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
@@ -102,7 +102,7 @@ class InProcessAdapter(HTTPAdapter):
             self._sockets = self._sockets or HTTPAdapter()
             return self._sockets.send(request, stream, timeout, *arguments, **options)
         headers = [(_decode(name), _decode(value)) for name, value in request.headers.items()]
-        key = key_in(_decode(request.headers.get("Authorization") or ""))
+        key = parse_api_key(_decode(request.headers.get("Authorization") or "")) or ""
         limit_seconds = _read_timeout_seconds(timeout)
         try:
             answer = self._in_process.send(

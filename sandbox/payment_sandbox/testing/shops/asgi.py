@@ -6,11 +6,11 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from payment_sandbox.loading import load_module
-from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ReceiverAnswer
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ReceiverAnswer, WebhookRequest
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
-from payment_sandbox.testing.environments import WebhookPost, host_of
+from payment_sandbox.testing.environments import host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, run_within
 from payment_sandbox.testing.shops.shop_requests import is_django
 from payment_sandbox.testing.shops.tracebacks import add_note, describe_late_failure, set_handler_thread
@@ -31,7 +31,9 @@ RESPONSE_BODY: Final = "http.response.body"
 class AsgiExchange:
     """One request to an ASGI application, and its response."""
 
-    def __init__(self, application: Application, post: WebhookPost, on_status: Callable[[int], None]) -> None:
+    def __init__(
+        self, application: Application, post: WebhookRequest, on_status: Callable[[int], None]
+    ) -> None:
         self._application = application
         self.post = post
         self._on_status = on_status
@@ -58,7 +60,7 @@ class AsgiExchange:
         parts = urlsplit(self.post.url)
         path = parts.path or "/"
         sent = {"host": host_of(parts), "content-length": str(len(self.post.body))}
-        sent |= {name.lower(): value for name, value in self.post.headers}
+        sent |= {name.lower(): value for name, value in self.post.headers.items()}
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()]
         return {
             "type": "http",
@@ -109,7 +111,7 @@ class AsgiShop:
         self._loops: list[OwnLoop | LoopThread] = []
 
     def answer(
-        self, post: WebhookPost, on_status: Callable[[int], None], timeout_seconds: float
+        self, post: WebhookRequest, on_status: Callable[[int], None], timeout_seconds: float
     ) -> ReceiverAnswer:
         """Deliver one webhook; report the status; return the truncated body of the answer.
 

@@ -11,9 +11,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from werkzeug.test import Client, TestResponse
 
 from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.webhooks import WebhookRequest
 from payment_sandbox.projects.journal import RETURN, SHOP_REQUEST, VIA_PAGE
 from payment_sandbox.testing.calling_loop import CALLING_LOOP
-from payment_sandbox.testing.environments import WebhookPost, body_of
+from payment_sandbox.testing.environments import body_of
 from payment_sandbox.testing.loops import LoopThread
 from payment_sandbox.testing.shops.asgi import RESPONSE_BODY, RESPONSE_START, AsgiExchange, AsgiShop, Message
 from payment_sandbox.testing.shops.receiving import wrap_application
@@ -34,13 +35,13 @@ class _BrowserExchange(AsgiExchange):
 
     def __init__(self, application: Any, environ: dict[str, Any]) -> None:
         self._environ = environ
-        headers = [
-            (name.removeprefix(HEADER_PREFIX).replace("_", "-"), str(value))
+        headers = {
+            name.removeprefix(HEADER_PREFIX).replace("_", "-"): str(value)
             for name, value in environ.items()
             if (name.startswith(HEADER_PREFIX) and name != TRANSFER_ENCODING) or name == "CONTENT_TYPE"
-        ]
+        }
         url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{environ['PATH_INFO']}"
-        super().__init__(application, WebhookPost(url, headers, body_of(environ)), lambda status: None)
+        super().__init__(application, WebhookRequest(url, headers, body_of(environ)), lambda status: None)
         self.headers: list[tuple[str, str]] = []
         self.pieces: list[bytes] = []
 

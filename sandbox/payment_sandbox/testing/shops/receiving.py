@@ -24,7 +24,7 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import signals_unblocked
 from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
-from payment_sandbox.testing.environments import WebhookPost, WsgiHead, build_environ, open_response
+from payment_sandbox.testing.environments import WsgiHead, build_environ, open_response
 from payment_sandbox.testing.shops.shop_requests import current_request, unwatch, watch
 from payment_sandbox.testing.shops.tracebacks import (
     CURRENT_HANDLER,
@@ -56,7 +56,7 @@ class WsgiShop:
         self._application = application
 
     def answer(
-        self, post: WebhookPost, on_status: Callable[[int], None], timeout_seconds: float
+        self, post: WebhookRequest, on_status: Callable[[int], None], timeout_seconds: float
     ) -> ReceiverAnswer:
         """Deliver one webhook; report the status with the first chunk; return the truncated answer.
 
@@ -69,8 +69,8 @@ class WsgiShop:
         loop.call(lambda: answers.append(self._answer(post, on_status)))
         return answers[0]
 
-    def _answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
-        environ = build_environ("POST", post.url, post.headers, post.body)
+    def _answer(self, post: WebhookRequest, on_status: Callable[[int], None]) -> ReceiverAnswer:
+        environ = build_environ("POST", post.url, post.headers.items(), post.body)
         heads: list[WsgiHead] = []
         body, is_whole, failure = b"", False, None
         set_handler_thread()
@@ -329,7 +329,9 @@ class ShopReceiver:
                     and current_thread() is not self._tests_thread
                 ):
                     add_note(note.format(own=current_thread().name, tests=self._tests_thread.name))
-                return self._deliver(running, self._build_post(request), on_status)
+                if self._host is not None:
+                    request = request._replace(headers={**request.headers, "Host": self._host})
+                return self._deliver(running, request, on_status)
         finally:
             del self._running[thread_id]
             if outer is not None:
@@ -344,12 +346,8 @@ class ShopReceiver:
         """Show a line about a handler that has not answered in time, while the test waits for it."""
         self._report(f"{describe_place(location)} {no_answer_within(timeout_seconds)}. {LATE_HANDLER_ADVICE}")
 
-    def _build_post(self, request: WebhookRequest) -> WebhookPost:
-        host = [("Host", self._host)] if self._host is not None else []
-        return WebhookPost(request.url, [*request.headers.items(), *host], request.body)
-
     def _deliver(
-        self, running: RunningHandler, post: WebhookPost, on_status: Callable[[int], None]
+        self, running: RunningHandler, post: WebhookRequest, on_status: Callable[[int], None]
     ) -> ReceiverAnswer:
         try:
             answer = _interruptible(self._shop.answer)(post, on_status, running.timeout_seconds)

@@ -4,7 +4,7 @@ Any test client may call the application, so its calls go through a wrapper, whi
 of a request. The application object itself is never changed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial, wraps
@@ -79,20 +79,20 @@ def _track() -> Iterator[ShopRequest | None]:
         _CURRENT_REQUEST.reset(token)
 
 
-def watch_wsgi(application: Any) -> Any:
+def watch_wsgi(application: Any, read: Callable[[Any], Any] = read_whole) -> Any:
     """Wrap a WSGI application, so that its outermost request is tracked and can be varied."""
 
-    def answer(environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def answer(environ: Environ, start_response: Any) -> Any:
         with _track() as request:
             try:
-                pieces: Iterable[bytes] = application(environ, start_response)
+                response = application(environ, start_response)
                 if request is not None and request.held:
-                    pieces = read_whole(pieces)  # read first, because webhooks follow the response
+                    response = read(response)  # read first, because webhooks follow the response
             except BaseException:
                 _end(request)
                 raise
         _end(request)
-        return pieces
+        return response
 
     def call(environ: Environ, start_response: Any) -> Any:
         return (
@@ -137,25 +137,8 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
 
 def _watch_django(handler: Any) -> Any:
     """Wrap the handler of Django's test client, which returns a response object."""
-
-    def answer(environ: Environ) -> Any:
-        with _track() as request:
-            try:
-                response = handler(environ)
-            except BaseException:
-                _end(request)
-                raise
-        _end(request)
-        return response
-
-    def call(environ: Environ) -> Any:
-        return (
-            answer_submission(environ, lambda sent, begin: answer(sent))
-            if _is_outermost()
-            else answer(environ)
-        )
-
-    return call
+    watched = watch_wsgi(lambda environ, start_response: handler(environ), lambda response: response)
+    return lambda environ: watched(environ, None)
 
 
 def _watch_async_django(handler: Any) -> Any:

@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 from payment_sandbox.serving.posting import LOCATION_PREFIX
 from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.sessions import causes
 
 FRAMES_MAX: Final = 12
 ERROR_STATUS: Final = 400
@@ -177,10 +178,9 @@ def describe_place(location: str) -> str:
 
 def location_of_error(error: BaseException) -> str:
     """Locate the code that raised an error, such as a cancellation."""
-    chain = _with_causes(error)
-    stacks = [_shorten(TracebackException.from_exception(each).stack) for each in chain]
+    stacks = [_shorten(TracebackException.from_exception(each).stack) for each in causes(error)]
     own = [stack for stack in stacks if any(is_shop_code(frame.filename) for frame in stack)]
-    return _location(own[-1] if own else stacks[-1])
+    return _location(own[0] if own else stacks[0])
 
 
 def _location(stack: StackSummary) -> str:
@@ -191,23 +191,9 @@ def is_on_worker(error: BaseException) -> bool:
     """Return whether an error came from a framework's worker thread, or was raised while waiting for one."""
     return any(
         frame.filename.endswith(WORKER_MODULES)
-        for each in _with_causes(error)
+        for each in causes(error)
         for frame in TracebackException.from_exception(each).stack
     )
-
-
-def _with_causes(error: BaseException) -> list[BaseException]:
-    """Return an exception with its causes."""
-    chain = [error]
-    while (cause := _cause(chain[-1])) is not None and all(cause is not each for each in chain):
-        chain.append(cause)
-    return chain
-
-
-def _cause(error: BaseException) -> BaseException | None:
-    if isinstance(error, BaseExceptionGroup):
-        return error.exceptions[0]
-    return error.__cause__ or error.__context__
 
 
 def traceback_of(error: BaseException) -> str:

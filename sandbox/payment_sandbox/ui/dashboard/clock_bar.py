@@ -1,7 +1,6 @@
 """The clock bar: moving, freezing and running the clock."""
 
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from werkzeug.wrappers import Response
 
@@ -9,7 +8,6 @@ from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
-from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard.frame import FORM_FACTS, dashboard, enter, form_page, url
 from payment_sandbox.ui.dashboard.notices import Notice, move_notice, with_notice
 from payment_sandbox.web.browsers import redirect
@@ -32,10 +30,12 @@ def post_clock(call: Call, project_id: str) -> Response:
     }
     back = form_page(call) or url(project, "orders/")
     if target:
-        given = _with_zone(target)
-        _refuse_past_time(project, given.get("to"))
-        result = advance_clock(project, COMMANDS["advance"].read(given))
-        back = with_notice(project, back, move_notice(project, result))
+        aim, now = COMMANDS["advance"].read(target), project.now()
+        if "to" in aim and aim["to"] < now:
+            raise Invalid(
+                [Violation("to", f"choose a time in the future; it is now {now.day} {now:%b %H:%M}.")]
+            )
+        back = with_notice(project, back, move_notice(project, advance_clock(project, aim)))
     elif call.request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[call.request.form["rate"]])
     elif call.request.form.get("rate") == FROZEN:
@@ -69,29 +69,3 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
         project.feed, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
     )
     return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-def _refuse_past_time(project: Project, to: str | None) -> None:
-    """Refuse a time in the past.
-
-    Raises:
-        Invalid: the time is in the past.
-    """
-    now = project.now()
-    try:
-        is_past = to is not None and datetime.fromisoformat(to) < now
-    except (TypeError, ValueError):
-        return
-    if is_past:
-        raise Invalid([Violation("to", f"choose a time in the future; it is now {now.day} {now:%b %H:%M}.")])
-
-
-def _with_zone(target: dict[str, str]) -> dict[str, Any]:
-    """Add the time zone of sandbox time, UTC, which date fields lack."""
-    try:
-        to = datetime.fromisoformat(target["to"]) if "to" in target else None
-    except ValueError:
-        return target
-    if to is None or to.tzinfo is not None:
-        return target
-    return {**target, "to": to.replace(tzinfo=UTC).isoformat()}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import cache
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -15,7 +14,6 @@ from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
-from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.epoch import AgendaItem
 from payment_sandbox.projects.project import Project, ProjectEntry, list_project
 from payment_sandbox.scenarios.sentences import fault_in_words
@@ -38,7 +36,7 @@ from payment_sandbox.ui.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.ui.templates import TEMPLATES, render
+from payment_sandbox.ui.templates import TEMPLATES, render, serve_assets
 from payment_sandbox.web.answers.page_urls import base_path
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length
@@ -47,20 +45,14 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
-from payment_sandbox.web.routes import RouteGroup, route
+from payment_sandbox.web.routes import RouteGroup
 
-ASSETS: Final = {
-    "dashboard.css": "text/css",
-    "dashboard.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-}
 PATH_MARKS: Final = frozenset("[._")  # characters that indicate a field path rather than a word
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 INVALID_QUERY_REMARKS: Final = {
     "before": "The requested page of the list no longer exists; this is the first page.",
     "show": "This filter does not exist; the list shows everything.",
 }
-ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 5
 MENU_MAX: Final = 12
 REFRESH_MS_MIN: Final = 300
@@ -276,11 +268,11 @@ def _menu(call: Call, project: Project) -> list[ProjectEntry]:
     return [list_project(project), *islice(others, MENU_MAX)]
 
 
-def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[AgendaItem]:
+def agenda_rows(project: Project) -> list[AgendaItem]:
     """Return the next due events."""
     epoch = project.epoch
     due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
-    return [event(entry) for entry in islice(due, rows_max)]
+    return [event(entry) for entry in islice(due, AGENDA_SHOWN_MAX)]
 
 
 def form_page(call: Call) -> str:
@@ -349,22 +341,7 @@ def _redirect_to_form(call: Call, error: Mapping[str, Any]) -> Response | None:
     return redirect(with_notice(project, back, refusal_notice(project, error, call.request.form)))
 
 
-@route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
-def get_asset(call: Call, name: str) -> Response:
-    """Get the stylesheet, the script or the icon."""
-    if name not in ASSETS:
-        raise Unknown(f"there is no asset {name!r}")
-    return Response(asset(name), mimetype=ASSETS[name], headers={"Cache-Control": f"max-age={ASSET_SECONDS}"})
-
-
-@cache
-def asset(name: str) -> bytes:
-    """Read an asset file."""
-    return read_packaged(f"ui/dashboard/assets/{name}")
-
-
-LIVE_HEADER: Final = "Sandbox-Live"
-"""The header sent when a page refreshes itself."""
+serve_assets(dashboard, "/dashboard/assets/", "dashboard", ("dashboard.css", "dashboard.js", "icon.svg"))
 
 MIDDLEWARES: Final = (
     with_headers(HEADERS),

@@ -215,7 +215,6 @@ def _webhook_row(project: Project, delivery: Delivery, next_at: datetime | None)
         **delivery_record(delivery, project.masking),
         "at": timestamp(delivery.created),
         "outcome": delivery.outcome,
-        "attempt_count": len(delivery.delivery_attempts),
         "next_at": next_at.isoformat() if next_at is not None else None,
         "summary": describe_delivery(delivery, next_at, project.now()),
     }

@@ -1,9 +1,8 @@
 """The documentation pages, which work without a network."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from werkzeug.wrappers import Response
 
@@ -20,10 +19,9 @@ from payment_sandbox.ui.docs.library import (
     PAGE_NAMES,
     overview,
     page,
-    read_source,
     title,
 )
-from payment_sandbox.ui.templates import render
+from payment_sandbox.ui.templates import CACHE_HEADERS, render, serve_assets
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
@@ -32,150 +30,22 @@ from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import RouteGroup, route
 
 if TYPE_CHECKING:
-    from payment_sandbox.ui.docs import rendering
+    from payment_sandbox.ui.docs import rendering, sections
     from payment_sandbox.web import openapi
 else:
     rendering = lazy("payment_sandbox.ui.docs.rendering")
+    sections = lazy("payment_sandbox.ui.docs.sections")
     openapi = lazy("payment_sandbox.web.openapi")
 
 WORDS_LENGTH_MAX: Final = 200
-RESULTS_MAX: Final = 30
-STOP_WORDS: Final = ("a", "an", "and", "for", "how", "in", "is", "of", "on", "or", "the", "to", "with")
-WORD_ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
-STEM_LENGTH_MIN: Final = 4
-TITLE_SCORE: Final = 3
-HEADING_SCORE: Final = 2
 
 
 class SearchQuery(Form):
     """The search form."""
 
-    q = Text(about="Words; a title with its heading must contain half of them.")
+    q = Text(about="Words; a section must contain half of them.")
 
 
-class Section(NamedTuple):
-    """A part of a page under one heading."""
-
-    page: str
-    page_title: str
-    anchor: str
-    heading: str
-
-
-def search(words: str) -> list[Section]:
-    """Find the sections whose titles and headings contain most of the words, best first."""
-    return matching_sections(search_index(), words)
-
-
-def search_text(words: str) -> list[Section]:
-    """Find the sections whose texts contain at least half of the words, best first."""
-    stems = [_stem(word) for word in words.casefold().split() if word not in STOP_WORDS]
-    scored = []
-    for name in PAGE_NAMES:
-        for heading, text in _split_page(read_source(name)):
-            count = sum(stem in text for stem in stems)
-            if count and count * 2 >= len(stems):
-                scored.append((count, Section(name, title(name), "", heading)))
-    return [section for _, section in sorted(scored, key=lambda each: each[0], reverse=True)][:RESULTS_MAX]
-
-
-def _split_page(source: str) -> Iterator[tuple[str, str]]:
-    """Yield each heading of a page with the text below it in lower case; code may contain hash signs."""
-    heading, lines, is_code = "", list[str](), False
-    for line in source.splitlines():
-        is_code ^= line.startswith("```")
-        if line.startswith("#") and not is_code:
-            yield heading, "\n".join(lines).casefold()
-            heading, lines = line.lstrip("# "), []
-        lines.append(line)
-    yield heading, "\n".join(lines).casefold()
-
-
-def matching_sections(sections: Iterable[Section], words: str) -> list[Section]:
-    """Return the sections whose title and heading contain at least half of the words, best first."""
-    stems = [_stem(word) for word in words.casefold().split() if word not in STOP_WORDS]
-    scored = [(_score(section, stems), section) for section in sections]
-    matching = [(score, section) for score, section in scored if score[0] and score[0] * 2 >= len(stems)]
-    return [section for _, section in sorted(matching, key=lambda item: item[0], reverse=True)][:RESULTS_MAX]
-
-
-class DirectAnswer(NamedTuple):
-    """The answer to a search for a feature that the service lacks, and the page to read instead."""
-
-    text: str
-    page: str
-    anchor: str = ""
-
-
-NO_IDEMPOTENCY_KEYS: Final = DirectAnswer(
-    "The service has no idempotency keys. After a lost response, look for the order before you call again.",
-    "mistakes",
-    "after-a-lost-response",
-)
-NO_DISPUTES: Final = DirectAnswer(
-    "The service has no chargebacks and no disputes: only refunds return money.", "refunds"
-)
-NO_SIGNATURES: Final = DirectAnswer(
-    "Webhooks have no signature and no status. Read the order, and trust only the response.",
-    "mistakes",
-    "read-the-order",
-)
-ANSWERS_BY_PREFIX: Final = {
-    "idempoten": NO_IDEMPOTENCY_KEYS,
-    "chargeback": NO_DISPUTES,
-    "dispute": NO_DISPUTES,
-    "signature": NO_SIGNATURES,
-    "signed": NO_SIGNATURES,
-    "hmac": NO_SIGNATURES,
-    "ideal": DirectAnswer(
-        "There is no method named iDEAL. Dutch customers pay at their bank with bank-redirect-nl.",
-        "hosted-page",
-        "redirect",
-    ),
-    "klarna": DirectAnswer(
-        "There is no method named Klarna. Customers who pay later use pay-later-a or invoice-later-b.",
-        "authorization-and-capture",
-        "pay-later",
-    ),
-}
-"""The answers, by the prefix of a search word."""
-
-
-def direct_answers(words: str) -> list[DirectAnswer]:
-    """Return the direct answers to these search words, without duplicates."""
-    typed = words.casefold().split()
-    answers = (
-        answer for name, answer in ANSWERS_BY_PREFIX.items() if any(word.startswith(name) for word in typed)
-    )
-    return list(dict.fromkeys(answers))
-
-
-@cache
-def search_index() -> Sequence[Section]:
-    """Return all sections of all pages, built on the first search."""
-    return [
-        Section(name, title(name), anchor, heading)
-        for name in PAGE_NAMES
-        for anchor, heading in [("", ""), *rendering.headings(read_source(name))]
-    ]
-
-
-def _stem(word: str) -> str:
-    """Return the stem of a word, so that ``retry`` also finds ``retries``."""
-    for ending in WORD_ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= STEM_LENGTH_MIN:
-            return word.removesuffix(ending)
-    return word
-
-
-def _score(section: Section, stems: list[str]) -> tuple[int, int]:
-    """Count the words in the title or the heading, and weigh them."""
-    title_, heading = section.page_title.casefold(), section.heading.casefold()
-    weights = [TITLE_SCORE * (word in title_) + HEADING_SCORE * (word in heading) for word in stems]
-    return sum(map(bool, weights)), sum(weights)
-
-
-ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript"}
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -184,7 +54,6 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-CACHE_HEADERS: Final = {"Cache-Control": "max-age=3600"}
 NOT_FOUND: Final = 404
 HTML_TYPE: Final = "text/html"
 MARKDOWN_TYPE: Final = "text/markdown"
@@ -228,15 +97,13 @@ def get_first_page(call: Call) -> Response:
 def get_search(call: Call) -> Response:
     """Search the documentation."""
     words = call.request.args.get("q", "")[:WORDS_LENGTH_MAX]
-    results = search(words)
     return _page_response(
         call,
         "docs/search.html",
         title="Search",
         name="",
         words=mask(without_keys(call.site.registry, words)),
-        results=results,
-        answers=direct_answers(words),
+        results=sections.search(words),
     )
 
 
@@ -252,13 +119,7 @@ def get_flow(call: Call, name: str) -> Response:
     return Response(text, mimetype="image/svg+xml", headers=CACHE_HEADERS)
 
 
-@route(docs, "GET", "/docs/assets/<name>", media_type="text/css", errors=(404,))
-def get_asset(call: Call, name: str) -> Response:
-    """Get the stylesheet or the script of the documentation."""
-    if name not in ASSETS:
-        raise Unknown(f"there is no asset {name!r}")
-    text = read_packaged(f"ui/docs/assets/{name}")
-    return Response(text, mimetype=ASSETS[name], headers=CACHE_HEADERS)
+serve_assets(docs, "/docs/assets/", "docs", ("docs.css", "docs.js"))
 
 
 @route(docs, "GET", "/docs/<name>.md", media_type="text/markdown", errors=(404,), slow=True)

@@ -1,12 +1,35 @@
-"""Sections of the documentation, for the command ``docs``."""
+"""Sections of the documentation, for the command ``docs`` and the search."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import takewhile
+from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.judge.lessons import LESSONS
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source, skill
+from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source, skill, title
 from payment_sandbox.ui.docs.rendering import headings
 
-__all__ = ["section", "skill"]
+__all__ = ["search", "section", "skill"]
+
+RESULTS_MAX: Final = 30
+STOP_WORDS: Final = ("a", "an", "and", "for", "how", "in", "is", "of", "on", "or", "the", "to", "with")
+WORD_ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
+STEM_LENGTH_MIN: Final = 4
+TITLE_SCORE: Final = 3
+HEADING_SCORE: Final = 2
+
+
+class Section(NamedTuple):
+    """A part of a page under one heading, without its subsections; the first one has no heading."""
+
+    page: str
+    page_title: str
+    level: int  # the number of hash signs before the heading; 1 for the whole page
+    anchor: str
+    heading: str
+    text: str
 
 
 def section(reference: str) -> str:
@@ -24,22 +47,57 @@ def section(reference: str) -> str:
     name, _, anchor = reference.rpartition("/docs/")[2].replace("/#", "#").rstrip("/").partition("#")
     if name not in PAGE_NAMES:
         raise Unknown(f"there is no page and no rule {name!r}; the pages are: {', '.join(PAGE_NAMES)}")
-    sections = _sections(read_source(name))
-    if anchor not in ("", *sections):
-        raise Unknown(f"{name} has no section {anchor!r}; it has: {', '.join(sections)}")
-    return sections[anchor] if anchor else read_source(name).rstrip()
+    sections = _sections(name)
+    at = next((index for index, each in enumerate(sections) if each.anchor == anchor), None)
+    if at is None:
+        known = ", ".join(each.anchor for each in sections[1:])
+        raise Unknown(f"{name} has no section {anchor!r}; it has: {known}")
+    inner = takewhile(lambda each: each.level > sections[at].level, sections[at + 1 :])
+    return "\n".join(each.text for each in (sections[at], *inner)).rstrip()
 
 
-def _sections(source: str) -> dict[str, str]:
-    """Return the sections of a page by their anchors, each with its subsections."""
-    starts, is_code = [], False
-    lines = source.splitlines()
+def _sections(name: str) -> list[Section]:
+    """Return the sections of a page; code may contain hash signs."""
+    lines, is_code = read_source(name).splitlines(), False
+    starts = [(0, 1)]
     for number, line in enumerate(lines):
         is_code ^= line.startswith("```")
         if line.startswith(("## ", "### ")) and not is_code:
             starts.append((number, line.index(" ")))
-    sections = {}
-    for (number, level), (anchor, _) in zip(starts, headings(source), strict=True):
-        ends = (other for other, deep in starts if other > number and deep <= level)
-        sections[anchor] = "\n".join(lines[number : next(ends, len(lines))]).rstrip()
-    return sections
+    ends = [number for number, _ in starts[1:]] + [len(lines)]
+    return [
+        Section(name, title(name), level, anchor, heading, "\n".join(lines[start:end]))
+        for (start, level), end, (anchor, heading) in zip(
+            starts, ends, [("", ""), *headings(read_source(name))], strict=True
+        )
+    ]
+
+
+@cache
+def search_index() -> Sequence[tuple[Section, str]]:
+    """Return all sections of all pages with their texts in lower case, built on the first search."""
+    return [(each, each.text.casefold()) for name in PAGE_NAMES for each in _sections(name)]
+
+
+def search(words: str) -> list[Section]:
+    """Find the sections that contain at least half of the words, best first."""
+    stems = [_stem(word) for word in words.casefold().split() if word not in STOP_WORDS]
+    scored = [(_score(each, text, stems), each) for each, text in search_index()]
+    matching = [(score, each) for score, each in scored if score[0] and score[0] * 2 >= len(stems)]
+    return [each for _, each in sorted(matching, key=lambda item: item[0], reverse=True)][:RESULTS_MAX]
+
+
+def _stem(word: str) -> str:
+    """Return the stem of a word, so that ``retry`` also finds ``retries``."""
+    for ending in WORD_ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= STEM_LENGTH_MIN:
+            return word.removesuffix(ending)
+    return word
+
+
+def _score(section: Section, text: str, stems: list[str]) -> tuple[int, int]:
+    """Count the words in a section, and weigh those in the title and the heading."""
+    title_, heading = section.page_title.casefold(), section.heading.casefold()
+    weights = [TITLE_SCORE * (word in title_) + HEADING_SCORE * (word in heading) for word in stems]
+    count = sum(bool(weight) or word in text for word, weight in zip(stems, weights, strict=True))
+    return count, sum(weights)

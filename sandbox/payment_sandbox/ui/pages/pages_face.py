@@ -1,16 +1,14 @@
 """The common parts of all pages: headers, stylesheet, script and error pages."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Final
 
 from werkzeug.wrappers import Response
 
-from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
-from payment_sandbox.packaged import read_packaged
+from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.ui.pages.language import LANGUAGE_NAMES
 from payment_sandbox.ui.pages.payer_page import LANGUAGE_COOKIE, chosen_language
-from payment_sandbox.ui.templates import render
+from payment_sandbox.ui.templates import render, serve_assets
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser
@@ -18,15 +16,9 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
-from payment_sandbox.web.routes import RouteGroup, route
+from payment_sandbox.web.routes import RouteGroup
 
 ICONS: Final = ("bank", "card", "later", "transfer", "wallet", "paid", "open", "failed")
-ASSETS: Final = {
-    "pay.css": "text/css",
-    "pay.js": "text/javascript",
-    **{f"{name}.svg": "image/svg+xml" for name in ICONS},
-}
-ASSET_SECONDS: Final = 3600
 # Not 'self': browsers also apply it to redirects after a post, so the shop's URL and any further redirects
 # would be blocked.
 HEADERS: Final = {**PAGE_HEADERS, **csp_headers("http: https:")}
@@ -95,16 +87,4 @@ MIDDLEWARES: Final = (
 )
 FACE: Final = Face(pages, MIDDLEWARES, answer_error)
 
-
-@route(pages, "GET", "/assets/<name>", media_type="text/css", errors=(404,))
-def get_asset(call: Call, name: str) -> Response:
-    """Get the stylesheet or the script."""
-    if name not in ASSETS:
-        raise Unknown(f"there is no asset {name!r}")
-    headers = {"Cache-Control": f"max-age={ASSET_SECONDS}"}
-    return Response(_asset(name), mimetype=ASSETS[name], headers=headers)
-
-
-@cache
-def _asset(name: str) -> bytes:
-    return read_packaged(f"ui/pages/assets/{name}")
+serve_assets(pages, "/assets/", "pages", ("pay.css", "pay.js", *(f"{name}.svg" for name in ICONS)))

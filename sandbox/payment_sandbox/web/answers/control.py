@@ -11,7 +11,6 @@ from payment_sandbox.projects.project import Project, ProjectEntry, list_project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.site import DRAINING, OK, ClusterMember
 
 
 def clock_record(project: Project) -> records.Clock:
@@ -59,16 +58,6 @@ def listed_record(project: ProjectEntry) -> records.ListedProject:
         "scenario": project.scenario,
     }
     return record if project.problem is None else {**record, "problem": project.problem}
-
-
-def server_record(server: ClusterMember) -> records.Server:
-    """Serialize a server of the cluster."""
-    return {
-        "url": server.url,
-        "version": server.version,
-        "status": DRAINING if server.is_draining else OK,
-        "projects": server.projects,
-    }
 
 
 def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:

@@ -104,15 +104,12 @@ def check_sign(self: Form, data: Mapping[str, Any], sent: Any, **options: object
 OrderLineForm: Final = LINE.form("OrderLineForm", "An order line.", CREATE, check_sign=check_sign)
 
 
-class LineDetail:
+class LineDetail(NamedTuple):
     """A quantity of a line in one status."""
 
-    __slots__ = ("line", "quantity", "status")
-
-    def __init__(self, line: OrderLine, quantity: int, status: str) -> None:
-        self.line = line
-        self.quantity = quantity
-        self.status = status
+    line: OrderLine
+    quantity: int
+    status: str
 
 
 LINE_DETAIL: Final[Table[LineDetail]] = Table(
@@ -363,8 +360,3 @@ RECORD_RULES: Final = {
 def order_record(project: Project, order: Order) -> dict[str, Any]:
     """Serialize an order or a refund for a response."""
     return ORDER.record(ShownOrder(project, order))
-
-
-def amount_details(order: Order) -> dict[str, Any]:
-    """Serialize the amounts by state; a paid sale counts as captured (ADET-01)."""
-    return AMOUNTS_TABLE.record(order)

@@ -16,7 +16,7 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.epoch import AgendaItem as AgendaItem
 from payment_sandbox.projects.epoch import ProcessedEvent as ProcessedEvent
-from payment_sandbox.projects.journal import CALLERS
+from payment_sandbox.projects.journal import CALLERS, LoggedFailure
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.scenarios.model import Decision as Decision
 from payment_sandbox.scenarios.model import Difference as Difference
@@ -24,6 +24,7 @@ from payment_sandbox.scenarios.model import NearestRule as NearestRule
 from payment_sandbox.scenarios.model import TransactionDecision as TransactionDecision
 from payment_sandbox.web.answers.plain_records import Health as Health
 from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
+from payment_sandbox.web.statistics import Server as Server
 
 if TYPE_CHECKING:
     from payment_sandbox.judge import coverage, history
@@ -41,15 +42,6 @@ class DeletedProjects(TypedDict):
     """The deleted projects."""
 
     deleted: Annotated[list[str], "The project ids."]
-
-
-class Server(TypedDict):
-    """A server of the cluster."""
-
-    url: Annotated[str, "The server's URL for the other servers."]
-    version: str
-    status: Literal["ok", "draining"]
-    projects: Annotated[int, "The number of projects in the server's memory."]
 
 
 class Clock(TypedDict):
@@ -361,18 +353,6 @@ class StatusReached(TypedDict):
     before: Annotated[str | None, "The status before, for an order that already had one."]
 
 
-class Failure(TypedDict):
-    """A scheduled event that failed."""
-
-    id: str
-    order_id: str
-    kind: str
-    label: str
-    error: str
-    at: Moment
-    real_at: Moment
-
-
 class Journal(TypedDict, total=False):
     """The requests, returns, statuses and failures of a project."""
 
@@ -380,7 +360,7 @@ class Journal(TypedDict, total=False):
     dropped: Annotated[int, "The number of older entries dropped to make room."]
     returns: list[Return]
     statuses: list[StatusReached]
-    failures: list[Failure]
+    failures: list[LoggedFailure]
     count: Annotated[int, "With ?count=1: the number of entries, instead of the list."]
 
 

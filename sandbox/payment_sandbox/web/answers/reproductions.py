@@ -19,7 +19,7 @@ from payment_sandbox.judge import (
 from payment_sandbox.judge.history import history
 from payment_sandbox.judge.lessons import SENT_AGAIN
 from payment_sandbox.kernel.masking import MASK
-from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.kernel.times import Period, format_duration, timestamp
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import (
     ATTEMPTS_MAX,
@@ -252,7 +252,7 @@ def _with_advances(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str
     now = steps[0].at
     for step in [*steps, RepeatedStep(end, end, ())]:
         if step.at - now >= ONE_SECOND:
-            yield f"    sandbox.clock.advance({format_period(step.at - now)!r})"
+            yield f"    sandbox.clock.advance({format_duration(step.at - now)!r})"
             now = step.at
         yield from step.lines
 
@@ -472,17 +472,6 @@ def is_replayed(performed: PerformedAction) -> bool:
 def last_moment(project: Project, order: Order) -> datetime:
     """Return the time of an order's last timeline entry, regardless of the current time."""
     return max(timeline_entry.at for timeline_entry in history(project.epoch, order.id))
-
-
-def format_period(elapsed: timedelta) -> str:
-    """Format an exact ISO 8601 period, such as P2DT1H."""
-    minutes, seconds = divmod(elapsed.seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    exact = f"{seconds}.{elapsed.microseconds:06}" if elapsed.microseconds else seconds
-    time = "".join(
-        f"{count}{unit}" for unit, count in zip("HMS", (hours, minutes, exact), strict=True) if count
-    )
-    return f"P{f'{elapsed.days}D' if elapsed.days else ''}{f'T{time}' if time else ''}"
 
 
 def replayed_action_lines(performed: PerformedAction) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """JSON responses of both APIs; an order is serialized once per version, with its ETag."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
@@ -21,14 +21,9 @@ CHUNK_LENGTH: Final = 1 << 17
 RESPONSES_CACHED_MAX: Final = 1000
 
 
-def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_answer(data: Any, status: int = 200) -> Response:
     """Build a JSON response."""
-    return Response(json_line(data), status=status, mimetype=JSON, headers=headers)
-
-
-def list_answer(items: Iterable[Any], dropped: int = 0, **more: Any) -> Response:
-    """Build a response with a list; ``dropped`` is the number of older items dropped to make room."""
-    return streamed_answer({"items": items, "dropped": dropped, **more})
+    return Response(json_line(data), status=status, mimetype=JSON)
 
 
 def streamed_answer(data: Mapping[str, Any]) -> Response:

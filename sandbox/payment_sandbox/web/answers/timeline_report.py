@@ -127,36 +127,22 @@ def request_record(project: Project, entry: LoggedRequest) -> records.JournalEnt
     return journal_record(entry, project.epoch.journal.explanation(entry.transaction_id))
 
 
-def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
-    """Return the statuses reached by orders and their attempts, oldest first."""
-    reached = project.epoch.journal.of(ReachedStatus)
-    return [to_plain_data(each) for each in reached if order_id in (None, each.order_id)]
-
-
-def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
-    """Return the failed events, oldest first."""
-    return [
-        to_plain_data(failure)
-        for failure in project.epoch.journal.of(LoggedFailure)
-        if order_id in (None, failure.order_id)
-    ]
-
-
-def returns(project: Project, order_id: str | None) -> list[records.Return]:
-    """Return the customers' returns to the shop, oldest first."""
-    return [
+def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
+    """Return the journal's other lists, oldest first: returns to the shop, statuses, and failed events."""
+    log = project.epoch.journal
+    returns: list[records.Return] = [
         {"order_id": action.order_id or "", "at": timestamp(action.at), "real_at": timestamp(action.real_at)}
-        for action in project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
+        for action in log.actions(frozenset((order_id,)) if order_id is not None else None)
         if action.action == RETURN
     ]
-
-
-def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
-    """Return the journal's other lists: returns to the shop, statuses, and failed events."""
     return {
-        "returns": returns(project, order_id),
-        "statuses": statuses(project, order_id),
-        "failures": failures(project, order_id),
+        "returns": returns,
+        "statuses": [
+            to_plain_data(each) for each in log.of(ReachedStatus) if order_id in (None, each.order_id)
+        ],
+        "failures": [
+            to_plain_data(each) for each in log.of(LoggedFailure) if order_id in (None, each.order_id)
+        ],
     }
 
 

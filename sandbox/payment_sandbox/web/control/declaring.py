@@ -37,7 +37,7 @@ from payment_sandbox.kernel.descriptions import Key
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.web.answers.order_tables import ORDER
-from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer, streamed_answer
+from payment_sandbox.web.answers.responses import json_answer, order_answer, streamed_answer
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.control_face import BODY_ERRORS
@@ -324,7 +324,6 @@ def _response(call: Call, answer: Any, status: int) -> Response:
     if isinstance(answer, Order):
         return order_answer(call, answer, status)
     if isinstance(answer, Listed):
-        return list_answer(
-            answer.items if isinstance(answer.items, Iterator) else list(answer.items), answer.dropped
-        )
+        items = answer.items if isinstance(answer.items, Iterator) else list(answer.items)
+        return streamed_answer({"items": items, "dropped": answer.dropped})
     return streamed_answer(answer) if status == 200 else json_answer(answer, status)

@@ -15,7 +15,7 @@ from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real
 from payment_sandbox.storage.codec import DamagedProject, reading
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.control import listed_record, project_record, server_record
+from payment_sandbox.web.answers.control import listed_record, project_record
 from payment_sandbox.web.answers.overview import finding_records
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
@@ -181,7 +181,7 @@ def servers(call: Call) -> Listed[records.Server]:
     """List the servers of the cluster; a single server lists itself."""
     shared = call.site.server_context.shared
     if shared is not None:
-        return Listed([server_record(each) for each in shared.servers()])
+        return Listed(shared.servers())
     own: records.Server = {
         "url": call.site.public_url,
         "version": __version__,

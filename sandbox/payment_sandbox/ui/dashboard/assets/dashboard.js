@@ -7,7 +7,7 @@ let isFetching = false;
 let isStale = false;
 let last = 0;
 const RECONNECT_MS = 2000;
-const LIVE = { Accept: "text/html", "Sandbox-Live": "1" };
+const LIVE = { Accept: "text/html" };
 
 function interval() {
   const clock = document.querySelector("[data-refresh]");
