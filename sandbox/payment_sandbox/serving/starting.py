@@ -90,7 +90,7 @@ class ProjectForm(SettingsForm):
 class ProjectsForm(Form):
     """Several projects."""
 
-    projects = Items(FormPart(ProjectForm), least=1, required=True)
+    projects = Items(FormPart(ProjectForm), least=1, wrong_max=10_000, required=True)
 
 
 class DeclaredProject(NamedTuple):
@@ -124,62 +124,38 @@ def read_declared_projects(paths: Sequence[Path], catalogue: Catalogue) -> list[
 
 def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
     """Read the projects of a file; ``keys`` are the API keys declared so far."""
-    if isinstance(data, dict) and "projects" in data:
-        projects, violations = _read_several(data, catalogue, keys)
-    else:
-        project, violations = _read_project(data, catalogue, keys)
-        projects = [project]
+    are_several = isinstance(data, dict) and "projects" in data
+    form = ProjectsForm() if are_several else ProjectForm()
+    loaded, violations = load(form, data, most=None)
+    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    projects = []
+    for index, item in enumerate(loaded.get("projects", ()) if are_several else [loaded]):
+        path = f"projects[{index}]." if are_several else ""
+        violations += [
+            problem._replace(path=f"{path}{problem.path}") for problem in _problems(item, catalogue, keys)
+        ]
+        scenario = catalogue.find(item["scenario"]) if "scenario" in item and not violations else None
+        settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
+        projects.append(DeclaredProject(item.get("api_key", ""), with_profile(settings), scenario))
     if violations:
         raise Invalid(violations)
     return projects
 
 
-def _read_several(
-    data: Mapping[str, Any], catalogue: Catalogue, keys: set[str]
-) -> tuple[list[DeclaredProject], list[Violation]]:
-    declarations = data["projects"]
-    items = declarations if isinstance(declarations, list) else []
-    violations = [] if items else load(ProjectsForm(), data)[1]
-    others = {key: value for key, value in data.items() if key != "projects"}
-    violations += [unknown.violation() for unknown in unknown_keys(ProjectsForm(), others)]
-    projects = []
-    for index, item in enumerate(items):
-        project, more = _read_project(item, catalogue, keys)
-        violations += [_prefix_path(f"projects[{index}]", problem) for problem in more]
-        projects.append(project)
-    return projects, violations
-
-
-def _prefix_path(path: str, problem: Violation) -> Violation:
-    return problem._replace(path=f"{path}.{problem.path}" if problem.path else path)
-
-
-def _read_project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredProject, list[Violation]]:
-    """Read one project, as far as possible, with all its violations."""
-    item, violations = load(ProjectForm(), data, most=None)
-    violations += [unknown.violation() for unknown in unknown_keys(ProjectForm(), data)]
+def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> Iterator[Violation]:
+    """Yield the violations of a project's key, clock and scenario."""
     key = item.get("api_key")
-    if key is not None and key in keys:
-        violations.append(Violation("api_key", "is the key of another declared project"))
+    if key in keys:
+        yield Violation("api_key", "is the key of another declared project")
     keys |= {key} if key is not None else set()
-    scenario, more = _read_scenario(item, catalogue)
-    settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
-    return DeclaredProject(key or "", with_profile(settings), scenario), violations + more
-
-
-def _read_scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
-    """Read a project's scenario; also return violations for the scenario's name and for the clock."""
-    violations: list[Violation] = []
-    scenario = None
     try:
         Start.parse(item.get("clock", RUNNING))
     except Invalid as invalid:
-        violations += invalid.violations
+        yield from invalid.violations
     try:
-        scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
+        _ = catalogue.find(item["scenario"]) if "scenario" in item else None
     except Invalid as invalid:
-        violations += [problem._replace(path="scenario") for problem in invalid.violations]
-    return scenario, violations
+        yield from (problem._replace(path="scenario") for problem in invalid.violations)
 
 
 FIRST_PROJECT_NAME: Final = "sandbox"
