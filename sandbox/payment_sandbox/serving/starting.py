@@ -128,18 +128,20 @@ def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[
     form = ProjectsForm() if are_several else ProjectForm()
     loaded, violations = load(form, data, most=None)
     violations += [unknown.violation() for unknown in unknown_keys(form, data)]
-    projects = []
-    for index, item in enumerate(loaded.get("projects", ()) if are_several else [loaded]):
+    items = loaded.get("projects", []) if are_several else [loaded]
+    for index, item in enumerate(items):
         path = f"projects[{index}]." if are_several else ""
-        violations += [
-            problem._replace(path=f"{path}{problem.path}") for problem in _problems(item, catalogue, keys)
-        ]
-        scenario = catalogue.find(item["scenario"]) if "scenario" in item and not violations else None
-        settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
-        projects.append(DeclaredProject(item.get("api_key", ""), with_profile(settings), scenario))
+        problems = _problems(item, catalogue, keys)
+        violations += [problem._replace(path=f"{path}{problem.path}") for problem in problems]
     if violations:
         raise Invalid(violations)
-    return projects
+    return [_declared_project(item, catalogue) for item in items]
+
+
+def _declared_project(item: Mapping[str, Any], catalogue: Catalogue) -> DeclaredProject:
+    settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
+    scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
+    return DeclaredProject(item["api_key"], with_profile(settings), scenario)
 
 
 def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> Iterator[Violation]:
@@ -161,13 +163,6 @@ def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> 
 FIRST_PROJECT_NAME: Final = "sandbox"
 
 
-class InitialProjects(NamedTuple):
-    """The initial projects, and sentences about configuration that existing projects ignore."""
-
-    registry: Registry
-    ignored: list[str]
-
-
 def is_database(state: str) -> bool:
     """Return whether the state is a PostgreSQL database rather than a file."""
     return state.startswith((f"{POSTGRESQL}://", "postgres://"))
@@ -180,8 +175,10 @@ def load_catalogue(folders: Sequence[Path] = ()) -> Catalogue:
 
 def create_projects(
     services: ServerServices, storage: "sqlite.StateFile | DatabaseDriver | None", config: ServerConfig
-) -> InitialProjects:
+) -> tuple[Registry, list[str]]:
     """Create the projects of the state file and project files, and the default project (CTL-04).
+
+    Also return sentences about configuration that existing projects ignore.
 
     Raises:
         Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario is
@@ -204,7 +201,7 @@ def create_projects(
         with suppress(AlreadyMade):  # another server that is also starting created it first
             chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
             registry.create({**project.settings, **chosen}, api_key=project.api_key)
-    return InitialProjects(registry, ignored)
+    return registry, ignored
 
 
 def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
