@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from secrets import token_hex
-from threading import Condition, Thread, current_thread
+from threading import Event, Thread, current_thread
 from typing import Final
 
 from payment_sandbox.delivery.receivers import listener_of
@@ -248,8 +248,7 @@ class Cluster:
         self._database = registry.database
         self.salt = self._database.shared_value("salt", token_hex(32))
         self._url = url
-        self._changed = Condition()
-        self._is_stopped = False
+        self._stopped = Event()
         self._threads = [
             Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
@@ -293,13 +292,11 @@ class Cluster:
         self.is_draining = True
         with suppress(NotStored):
             self._report()
-        self._wait_for_stop(notice_seconds)
+        self._stopped.wait(notice_seconds)
 
     def stop(self) -> None:
         """Stop, and release all claims, so that other servers can adopt the projects at once."""
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify_all()
+        self._stopped.set()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(JOIN_SECONDS)
@@ -310,18 +307,13 @@ class Cluster:
 
     def _repeat(self, work: Callable[[], None], every_seconds: float) -> None:
         """Repeat ``work`` until this server stops."""
-        while not self._wait_for_stop(every_seconds):
+        while not self._stopped.wait(every_seconds):
             try:
                 work()
             except NotStored as failed:
                 log_once(str(failed))
             except Exception:
                 log.exception("%s failed", current_thread().name)
-
-    def _wait_for_stop(self, within_seconds: float) -> bool:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped, within_seconds)
-            return self._is_stopped
 
     def _follow(self) -> None:
         """Refresh the projects that a client of this server waits for or watches."""

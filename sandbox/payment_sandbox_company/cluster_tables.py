@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any, Final, NamedTuple
 
-from psycopg import Connection
-
 from payment_sandbox.projects.events import (
     EVENTS_STORED_MAX,
     Entry,
@@ -95,13 +93,8 @@ class ClusterTables(Connections):
 
     server_id: str
 
-    def __init__(
-        self,
-        address: str,
-        monotonic_seconds: Callable[[], float],
-        prepare: "Callable[[Connection[Any]], None]",
-    ) -> None:
-        super().__init__(address, monotonic_seconds, prepare)
+    def __init__(self, address: str, monotonic_seconds: Callable[[], float]) -> None:
+        super().__init__(address, monotonic_seconds)
         self.unflushed: dict[Any, EpochJournal] = {}
         self._new_events: deque[tuple[str, str, Entry]] = deque(maxlen=UNSTORED_MAX)
 

@@ -17,6 +17,7 @@ from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool
 
 from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
+from payment_sandbox_company.schema import migrate
 
 STATEMENT_SECONDS: Final = 5.0
 START_SECONDS: Final = 10  # timeout for the first connection
@@ -103,13 +104,8 @@ def _refuse_closed(connection: "Connection[Any]") -> None:
 class Connections:
     """A pool of connections to one database."""
 
-    def __init__(
-        self,
-        address: str,
-        monotonic_seconds: Callable[[], float],
-        prepare: "Callable[[Connection[Any]], None]",
-    ) -> None:
-        """Connect, ``prepare`` the database, and open the pool.
+    def __init__(self, address: str, monotonic_seconds: Callable[[], float]) -> None:
+        """Connect, migrate the schema, and open the pool.
 
         Raises:
             StateRefused: the database cannot be used; the message states the reason.
@@ -119,7 +115,7 @@ class Connections:
         kwargs = {"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_SECONDS}
         try:
             with psycopg.connect(address, autocommit=True, connect_timeout=START_SECONDS) as connection:
-                prepare(connection)
+                migrate(connection)
         except (psycopg.Error, UnicodeError) as error:
             raise StateRefused(f"{self.address} cannot be used: {reason(error)}") from error
         self._pool = ConnectionPool(

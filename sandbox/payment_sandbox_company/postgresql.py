@@ -48,7 +48,6 @@ from payment_sandbox_company.project_rows import (
     UnknownOutcome,
     commit_name,
 )
-from payment_sandbox_company.schema import migrate
 
 Result = TypeVar("Result")
 
@@ -195,7 +194,7 @@ class Database(ClusterTables):
         Raises:
             StateRefused: the database cannot be used; the message states the reason.
         """
-        super().__init__(address, real.monotonic_seconds, migrate)
+        super().__init__(address, real.monotonic_seconds)
         self.server_id = server_id
         self.commit_count = 0
         self.generation = 0

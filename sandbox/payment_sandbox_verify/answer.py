@@ -46,7 +46,6 @@ class ServiceAnswer(NamedTuple):
 
     method: str
     path: str
-    request_body: Any
     status: int
     headers: Mapping[str, str]
     data: Any
@@ -74,7 +73,7 @@ class ServiceAnswer(NamedTuple):
         return value if isinstance(value, list) else []
 
 
-NO_ANSWER: Final = ServiceAnswer("", "", None, 0, {}, None)
+NO_ANSWER: Final = ServiceAnswer("", "", 0, {}, None)
 
 
 def value_at(data: Any, path: str) -> Any:

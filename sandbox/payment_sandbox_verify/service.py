@@ -121,9 +121,7 @@ class Service:
             lambda: self._fetch(method, url, data=data, headers=sent, auth=credentials), f"{method} {url}"
         )
         parsed = rename_values(parse_json(received), self.ours)
-        answer = ServiceAnswer(
-            method, path, body, reply.status_code, reply.headers, parsed, received, is_repeated
-        )
+        answer = ServiceAnswer(method, path, reply.status_code, reply.headers, parsed, received, is_repeated)
         if self.is_creating and answer.is_success and answer.at("id") is not MISSING:
             self.created_orders.add(str(answer.at("id")))
         self.is_creating = False

@@ -196,11 +196,16 @@ def reference_server() -> Iterator[SandboxClient]:
 def reference_project(server: SandboxClient, settings: Mapping[str, Any]) -> Iterator[SandboxPlayer]:
     """Create a project on a reference server; its webhooks are received until the ``with`` block ends.
 
+    Pauses advance its clock.
+
     Raises:
         SandboxError: the ``settings`` are invalid.
     """
     with closing(Inbox()) as inbox:
-        yield sandbox_player(server.create_project(**{"clock": "frozen", **settings}), inbox)
+        client = server.create_project(**{"clock": "frozen", **settings})
+        session = cast("requests.Session", client.session)
+        pause = lambda seconds: client.clock.advance(timedelta(seconds=seconds))  # noqa: E731
+        yield SandboxPlayer(Service(client.base_url, client.api_key, session, pause=pause), client, inbox)
 
 
 @contextmanager
@@ -212,11 +217,3 @@ def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[San
     """
     with reference_server() as server, reference_project(server, settings or {}) as reference:
         yield reference
-
-
-def sandbox_player(client: "SandboxClient", inbox: Inbox | None = None) -> SandboxPlayer:
-    """Return a player for a project of a sandbox; pauses advance its clock."""
-    session = cast("requests.Session", client.session)
-    pause = lambda seconds: client.clock.advance(timedelta(seconds=seconds))  # noqa: E731
-    service = Service(client.base_url, client.api_key, session, pause=pause)
-    return SandboxPlayer(service, client, inbox)

@@ -15,7 +15,7 @@ from zlib import crc32
 import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
-from payment_sandbox.scenarios.variation import ACTION, WEBHOOK, Trait
+from payment_sandbox.scenarios.variation import ACTION, NO_TRAITS, WEBHOOK, Trait
 from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.clients.in_process import EndlessRun
@@ -143,7 +143,7 @@ class ItemRun:
         self._project: PaymentSandbox | None = None
         self._lookup: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
-        self._traits = Trait.CUSTOMERS
+        self._traits = NO_TRAITS
         self._thread_id = get_ident()
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
@@ -193,8 +193,8 @@ class ItemRun:
         project, run = self._project, self._run
         if project is None or run is None or self.verdict is not None:
             return
-        self._traits |= Trait.RETURN if project.application is not None else Trait(0)
-        self._traits |= Trait.RESTART if self._get_fixture(RESTART_FIXTURE) is not None else Trait(0)
+        self._traits |= Trait.RETURN if project.application is not None else NO_TRAITS
+        self._traits |= Trait.RESTART if self._get_fixture(RESTART_FIXTURE) is not None else NO_TRAITS
         try:
             self.verdict = self._judge_or_abandon(project, run, failure)
         finally:

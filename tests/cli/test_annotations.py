@@ -1,12 +1,15 @@
 """Findings as annotations for GitHub and as SARIF."""
 
 import json
+import subprocess
+from collections.abc import Callable
 
 import pytest
 
 from payment_sandbox.cli.annotations import Annotation, format_findings
-from tests.support.commands import run
 from tests.support.driver import Sandbox, card
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -18,9 +21,9 @@ def review_command(sandbox: Sandbox) -> list[str]:
     return ["review", "--url", sandbox.url, "--key", sandbox.key]
 
 
-def test_annotations(review_command: list[str]) -> None:
+def test_annotations(review_command: list[str], run_here: Run) -> None:
     """Each finding is a line with its rule as the title."""
-    result = run(*review_command, "--format", "github")
+    result = run_here(*review_command, "--format", "github")
     assert result.returncode == 1
     lines = result.stdout.splitlines()
     assert any(
@@ -35,9 +38,9 @@ def test_annotations(review_command: list[str]) -> None:
     assert all("%0AOrder " in line and "%0ARisk: " in line for line in mistakes)
 
 
-def test_sarif(review_command: list[str]) -> None:
+def test_sarif(review_command: list[str], run_here: Run) -> None:
     """The document contains the texts of the rules and is reproducible."""
-    result = run(*review_command, "--format", "sarif")
+    result = run_here(*review_command, "--format", "sarif")
     document = json.loads(result.stdout)
     assert document["version"] == "2.1.0"
     (review_run,) = document["runs"]
@@ -49,16 +52,16 @@ def test_sarif(review_command: list[str]) -> None:
     (mistake,) = (each for each in review_run["results"] if each["ruleId"] == "ORD-07")
     for part in ("\nOrder ", "\nTest: a basket is paid once.", "\nRisk: "):
         assert part in mistake["message"]["text"]
-    assert run(*review_command, "--format", "sarif").stdout == result.stdout
+    assert run_here(*review_command, "--format", "sarif").stdout == result.stdout
 
 
-def test_json_and_text(review_command: list[str]) -> None:
+def test_json_and_text(review_command: list[str], run_here: Run) -> None:
     """``--format json`` equals ``--json``, and text is the default."""
-    assert json.loads(run(*review_command, "--format", "json").stdout) == json.loads(
-        run(*review_command, "--json").stdout
+    assert json.loads(run_here(*review_command, "--format", "json").stdout) == json.loads(
+        run_here(*review_command, "--json").stdout
     )
-    text = run(*review_command).stdout
-    assert run(*review_command, "--format", "text").stdout == text
+    text = run_here(*review_command).stdout
+    assert run_here(*review_command, "--format", "text").stdout == text
     section = "docs mistakes#after-a-lost-response"
     url = review_command[2]
     assert f"See payment-sandbox {section} or {url}/docs/mistakes/#after-a-lost-response\n" in text

@@ -18,7 +18,7 @@ def crash(company: Company, server: Server) -> None:
     """Stop a server like a kill: no responses, no renewed leases, and no change to the database."""
     company.servers.remove(server)
     assert isinstance(server.cluster, Cluster)
-    server.cluster._is_stopped = True
+    server.cluster._stopped.set()
     server.services.courier.stop()
     server.services.scheduler.stop()
     server.listener.stop()

@@ -6,6 +6,7 @@ process group, an orderly end, and no state of the tests. Modules that only some
 here, nor are the plugins, whose assertions pytest rewrites when it loads them.
 """
 
+import gc
 import json
 import os
 import signal
@@ -121,6 +122,7 @@ def load(suite: str) -> None:
                     with suppress(ImportError):  # such as ``six.moves``, whose modules have no files
                         import_module(name)
     assert active_count() == 1, "a fork has no other threads"
+    gc.freeze()  # a collection in a fork would copy the memory that it shares with this process
 
 
 def answer(connection: socket.socket) -> tuple[Sequence[str], str]:

@@ -98,7 +98,6 @@ class Trait(Flag):
     THREADS = auto()  # the shop's handlers run on separate threads
     RETURN = auto()  # the shop has a return page
     RESTART = auto()  # the test defines how to restart the shop
-    CUSTOMERS = auto()  # other customers can use the shop during the test
 
 
 NO_TRAITS: Final = Trait(0)

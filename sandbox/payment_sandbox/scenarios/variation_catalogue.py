@@ -114,7 +114,7 @@ LOST_RESPONSE: Final = Fault(Reset(), is_after=True)
 LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW_SCREENING: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
-AT_ONCE, AT_REST, SUSPECT, THREADS, _, _, CUSTOMERS = Trait
+AT_ONCE, AT_REST, SUSPECT, THREADS, *_ = Trait
 WHAT_IF, SWITCH, SCENARIO = OfferedIn
 
 DO: Final = Act("perform the action, or advance the clock")
@@ -348,14 +348,12 @@ VARIATIONS: tuple[Variation, ...] = (
         "another customer submitted {step} first, and paid",
         OtherCustomer(pays=True),
         MIXED_UP_CUSTOMERS,
-        CUSTOMERS,
     ),
     _form(
         "another-unpaid",
         "another customer submitted {step} first, and did not pay",
         OtherCustomer(pays=False),
         MIXED_UP_CUSTOMERS,
-        CUSTOMERS,
     ),
     _number("one-less", "{step} was submitted with a number reduced by one", ChangedNumber(-1), DEBT),
     _number(

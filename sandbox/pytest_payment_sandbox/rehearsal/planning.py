@@ -31,7 +31,7 @@ from pytest_payment_sandbox.rehearsal.places import SourceLine
 
 PAIRS_MAX: Final = 200  # pairs tried per test
 EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
-TEST_TRAITS: Final = Trait.RETURN | Trait.RESTART | Trait.CUSTOMERS  # requirements for a test
+TEST_TRAITS: Final = Trait.RETURN | Trait.RESTART  # requirements for a test
 CLIENT_RISKS: Final = (BLOCKED_SHOP, RATE_LIMITED_SHOP)  # depend on the HTTP client, not on the order
 NO_THREADS_NOTE: Final = (
     "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
