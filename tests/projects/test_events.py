@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, Events, UnstoredEntry
-from payment_sandbox.web.event_stream import SERIALIZED_EVENTS, EventStream
+from payment_sandbox.web.event_stream import EVENT_TEXTS, EventStream
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_each_event_is_written_once_for_all_watchers() -> None:
     texts = [text + watcher.next_batch() for text, watcher in zip(texts, watchers, strict=True)]
     assert texts[0] == texts[1] == texts[2]
     assert texts[0].count("event: status") == 2 * EVENTS_STORED_MAX == len(read) == len(set(read))
-    assert len(log.slots.of(SERIALIZED_EVENTS)._texts) <= EVENTS_STORED_MAX
+    assert len(log.slots.of(EVENT_TEXTS)) <= EVENTS_STORED_MAX

@@ -14,7 +14,7 @@ from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.event_stream import SERIALIZED_EVENTS
+from payment_sandbox.web.event_stream import EVENT_TEXTS
 from payment_sandbox.web.merchant import merchant_face
 from tests.support.driver import Sandbox, card
 from tests.support.reachable import mentions
@@ -103,7 +103,7 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
         events.publish("noise")  # makes the server notice the closed connections
         events.wait_after(events.revision, 0.02)
     assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
-    assert events.slots.of(SERIALIZED_EVENTS)._texts == {}
+    assert events.slots.of(EVENT_TEXTS) == {}
     assert isinstance(outbox, DeliveringOutbox)
     assert (outbox._pending, outbox._awaited) == ({}, [])
     assert listener_of(project)._offered == {}

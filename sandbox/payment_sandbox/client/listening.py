@@ -122,7 +122,8 @@ class Listener:
                 except OSError as error:  # the base class of all network errors
                     self._wait_to_reconnect(str(error))
                 except SandboxError as refused:
-                    if not _is_transient(refused):
+                    is_transient = refused.status >= 500 and not refused.is_foreign
+                    if not is_transient:  # else the server is stopping, or has too many waiting calls
                         raise
                     self._wait_to_reconnect(str(refused))
 
@@ -184,8 +185,3 @@ class Listener:
         )
         if is_recorded:
             self._unconfirmed.confirm(offer)
-
-
-def _is_transient(refused: SandboxError) -> bool:
-    """Return whether a retry may succeed: the server is stopping, or has too many waiting calls."""
-    return refused.status >= 500 and not refused.is_foreign

@@ -195,11 +195,6 @@ def load_dashboard() -> tuple[Face, ...]:
     return (dashboard.FACE,)
 
 
-def load_pages() -> tuple[Face, ...]:
-    """Load the HTML faces and the description, which API calls do not need."""
-    return (pages.FACE, docs.FACE, docs.DESCRIPTION)
-
-
 def make_app(
     registry: Registry,
     *,
@@ -221,7 +216,7 @@ def make_app(
             Mount((MERCHANT_API,), lambda: (merchant.FACE,)),
             Mount((CONTROL_API,), lambda: control.FACES),
             Mount(HEALTH_PATHS, lambda: (HEALTH_FACE,)),
-            Mount(("",), lambda: (*load_pages(), *load_optional_faces())),
+            Mount(("",), lambda: (pages.FACE, docs.FACE, docs.DESCRIPTION, *load_optional_faces())),
         )
     )
     registry.services.public_url = public_url

@@ -208,17 +208,11 @@ def _create_app(
     )
 
 
-def unattended_registry() -> Registry:
-    """Build a registry without a server, for callers that need only the application's routes."""
-    return Registry(Services(REAL_TIME), MemoryStorage(), load_catalogue())
-
-
 def openapi_description() -> str:
     """Return the OpenAPI 3.1 description of both APIs as JSON text."""
     public_url = "http://127.0.0.1:8080"
-    return openapi.build_description(
-        make_app(unattended_registry(), public_url=public_url).parts(), public_url
-    )
+    registry = Registry(Services(REAL_TIME), MemoryStorage(), load_catalogue())
+    return openapi.build_description(make_app(registry, public_url=public_url).parts(), public_url)
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:

@@ -90,7 +90,7 @@ class ProjectForm(SettingsForm):
 class ProjectsForm(Form):
     """Several projects."""
 
-    projects = Items(FormPart(ProjectForm), least=1, required=True)
+    projects = Items(FormPart(ProjectForm), least=1, wrong_max=10_000, required=True)
 
 
 class DeclaredProject(NamedTuple):
@@ -124,72 +124,43 @@ def read_declared_projects(paths: Sequence[Path], catalogue: Catalogue) -> list[
 
 def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
     """Read the projects of a file; ``keys`` are the API keys declared so far."""
-    if isinstance(data, dict) and "projects" in data:
-        projects, violations = _read_several(data, catalogue, keys)
-    else:
-        project, violations = _read_project(data, catalogue, keys)
-        projects = [project]
+    are_several = isinstance(data, dict) and "projects" in data
+    form = ProjectsForm() if are_several else ProjectForm()
+    loaded, violations = load(form, data, most=None)
+    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    items = loaded.get("projects", []) if are_several else [loaded]
+    for index, item in enumerate(items):
+        path = f"projects[{index}]." if are_several else ""
+        problems = _problems(item, catalogue, keys)
+        violations += [problem._replace(path=f"{path}{problem.path}") for problem in problems]
     if violations:
         raise Invalid(violations)
-    return projects
+    return [_declared_project(item, catalogue) for item in items]
 
 
-def _read_several(
-    data: Mapping[str, Any], catalogue: Catalogue, keys: set[str]
-) -> tuple[list[DeclaredProject], list[Violation]]:
-    declarations = data["projects"]
-    items = declarations if isinstance(declarations, list) else []
-    violations = [] if items else load(ProjectsForm(), data)[1]
-    others = {key: value for key, value in data.items() if key != "projects"}
-    violations += [unknown.violation() for unknown in unknown_keys(ProjectsForm(), others)]
-    projects = []
-    for index, item in enumerate(items):
-        project, more = _read_project(item, catalogue, keys)
-        violations += [_prefix_path(f"projects[{index}]", problem) for problem in more]
-        projects.append(project)
-    return projects, violations
-
-
-def _prefix_path(path: str, problem: Violation) -> Violation:
-    return problem._replace(path=f"{path}.{problem.path}" if problem.path else path)
-
-
-def _read_project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredProject, list[Violation]]:
-    """Read one project, as far as possible, with all its violations."""
-    item, violations = load(ProjectForm(), data, most=None)
-    violations += [unknown.violation() for unknown in unknown_keys(ProjectForm(), data)]
-    key = item.get("api_key")
-    if key is not None and key in keys:
-        violations.append(Violation("api_key", "is the key of another declared project"))
-    keys |= {key} if key is not None else set()
-    scenario, more = _read_scenario(item, catalogue)
+def _declared_project(item: Mapping[str, Any], catalogue: Catalogue) -> DeclaredProject:
     settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
-    return DeclaredProject(key or "", with_profile(settings), scenario), violations + more
+    scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
+    return DeclaredProject(item["api_key"], with_profile(settings), scenario)
 
 
-def _read_scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
-    """Read a project's scenario; also return violations for the scenario's name and for the clock."""
-    violations: list[Violation] = []
-    scenario = None
+def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> Iterator[Violation]:
+    """Yield the violations of a project's key, clock and scenario."""
+    key = item.get("api_key")
+    if key in keys:
+        yield Violation("api_key", "is the key of another declared project")
+    keys |= {key} if key is not None else set()
     try:
         Start.parse(item.get("clock", RUNNING))
     except Invalid as invalid:
-        violations += invalid.violations
+        yield from invalid.violations
     try:
-        scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
+        _ = catalogue.find(item["scenario"]) if "scenario" in item else None
     except Invalid as invalid:
-        violations += [problem._replace(path="scenario") for problem in invalid.violations]
-    return scenario, violations
+        yield from (problem._replace(path="scenario") for problem in invalid.violations)
 
 
 FIRST_PROJECT_NAME: Final = "sandbox"
-
-
-class InitialProjects(NamedTuple):
-    """The initial projects, and sentences about configuration that existing projects ignore."""
-
-    registry: Registry
-    ignored: list[str]
 
 
 def is_database(state: str) -> bool:
@@ -204,8 +175,10 @@ def load_catalogue(folders: Sequence[Path] = ()) -> Catalogue:
 
 def create_projects(
     services: ServerServices, storage: "sqlite.StateFile | DatabaseDriver | None", config: ServerConfig
-) -> InitialProjects:
+) -> tuple[Registry, list[str]]:
     """Create the projects of the state file and project files, and the default project (CTL-04).
+
+    Also return sentences about configuration that existing projects ignore.
 
     Raises:
         Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario is
@@ -228,7 +201,7 @@ def create_projects(
         with suppress(AlreadyMade):  # another server that is also starting created it first
             chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
             registry.create({**project.settings, **chosen}, api_key=project.api_key)
-    return InitialProjects(registry, ignored)
+    return registry, ignored
 
 
 def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:

@@ -66,23 +66,19 @@ Link = Callable[[TimelineEntry], str | None]
 def draw_sequence(
     timeline_entries: Iterable[TimelineEntry],
     due: Iterable[ScheduledEvent] = (),
-    link: Link | None = None,
+    link: Link = lambda timeline_entry: None,
     *,
     rows_max: int = ROWS_MAX,
     full_url: str | None = None,
 ) -> SequenceDiagram:
     """Draw timeline entries and scheduled events; ``full_url`` is the URL of a diagram with more rows."""
     timeline_entries = list(timeline_entries)
-    rows = list(_rows(timeline_entries, link or _no_link))
+    rows = list(_rows(timeline_entries, link))
     last_at = timeline_entries[-1].at if timeline_entries else None
     shown = [*rows[-rows_max:], *_due_rows(due, last_at)]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in PERMANENT_LANES or lane in parties)
     return SequenceDiagram(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
-
-
-def _no_link(timeline_entry: TimelineEntry) -> str | None:
-    return None
 
 
 def _rows(timeline_entries: Iterable[TimelineEntry], link: Link) -> Iterator[PictureRow]:
@@ -91,6 +87,7 @@ def _rows(timeline_entries: Iterable[TimelineEntry], link: Link) -> Iterator[Pic
         at = timeline_entry.at.replace(microsecond=0)
         time = "" if at == shown_at else short_time(at, shown_at)
         shown_at = at
+        times = f"{timeline_entry.at.isoformat()}, real time {timeline_entry.real_at.isoformat()}"
         yield PictureRow(
             timeline_entry.sender,
             timeline_entry.receiver,
@@ -100,17 +97,13 @@ def _rows(timeline_entries: Iterable[TimelineEntry], link: Link) -> Iterator[Pic
             timeline_entry.kind == "status",
             time,
             link(timeline_entry),
-            ", ".join(filter(None, (timeline_entry.detail, _format_times(timeline_entry)))),
+            ", ".join(filter(None, (timeline_entry.detail, times))),
         )
 
 
 def _label_with_time(timeline_entry: TimelineEntry) -> str:
     took = timeline_entry.duration_ms
     return timeline_entry.label if took is None else f"{timeline_entry.label} · {took} ms"
-
-
-def _format_times(timeline_entry: TimelineEntry) -> str:
-    return f"{timeline_entry.at.isoformat()}, real time {timeline_entry.real_at.isoformat()}"
 
 
 def _look(timeline_entry: TimelineEntry) -> str:

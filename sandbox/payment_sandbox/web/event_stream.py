@@ -15,6 +15,8 @@ NUMBER_DIGITS_MAX: Final = 18
 BATCH_SECONDS_MAX: Final = 2.0
 BATCH_SECONDS_PER_WATCHER: Final = 0.001  # about ten times the cost of a send
 FIRST_COMMENT: Final = ": watching\n\n"
+EVENT_TEXTS: Final[Slot[dict[int, str]]] = Slot(dict)
+"""The text of each event that a watcher has read, by number, because many watchers read the same events."""
 
 
 class EventStream:
@@ -46,7 +48,7 @@ class EventStream:
                 yield
         finally:
             if not self.events.watchers:
-                self.events.slots.of(SERIALIZED_EVENTS).clear()
+                self.events.slots.of(EVENT_TEXTS).clear()
 
     def first_batch(self) -> str:
         """Begin the stream: report dropped events, if any, and repeat stored ones."""
@@ -63,8 +65,14 @@ class EventStream:
 
     def next_batch(self) -> str:
         """Return all events since the last call as one batch, because every send is expensive."""
-        text, self._number = self.events.slots.of(SERIALIZED_EVENTS).serialize(self.events, self._number)
-        return text
+        texts, stored = self.events.slots.of(EVENT_TEXTS), self.events.stored_after(self._number)
+        for event in stored:
+            if event.number not in texts:
+                texts[event.number] = _serialize(event.read())
+        while len(texts) > EVENTS_STORED_MAX:
+            texts.pop(next(iter(texts), 0), None)
+        self._number = stored[-1].number if stored else self._number
+        return "".join(texts.get(event.number) or _serialize(event.read()) for event in stored)
 
     def chunks(self) -> Iterator[str]:
         """Yield the stream for a plain WSGI server, blocking between batches."""
@@ -92,31 +100,6 @@ def last_event_number(request: Request) -> int | None:
     """Read the number of the client's last event; browsers send it in a header when they reconnect."""
     after = request.args.get("after") or request.headers.get("Last-Event-ID", "")
     return int(after) if after.isascii() and after.isdecimal() and len(after) <= NUMBER_DIGITS_MAX else None
-
-
-class SerializedEvents:
-    """The text of each event that a watcher has read, because many watchers read the same events."""
-
-    def __init__(self) -> None:
-        self._texts: dict[int, str] = {}  # by number
-
-    def clear(self) -> None:
-        """Clear the cache once the last watcher has left."""
-        self._texts = {}
-
-    def serialize(self, events: Events, number: int) -> tuple[str, int]:
-        """Serialize the events after ``number``; return the text and the number of the last event."""
-        texts, stored = self._texts, events.stored_after(number)
-        for event in stored:
-            if event.number not in texts:
-                texts[event.number] = _serialize(event.read())
-        while len(texts) > EVENTS_STORED_MAX:
-            texts.pop(next(iter(texts)), None)
-        text = "".join(texts.get(event.number) or _serialize(event.read()) for event in stored)
-        return text, stored[-1].number if stored else number
-
-
-SERIALIZED_EVENTS: Final = Slot(SerializedEvents)
 
 
 def _serialize(event: Event) -> str:

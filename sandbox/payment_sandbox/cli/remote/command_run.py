@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -46,15 +46,6 @@ UNAUTHORIZED: Final = 401
 
 Document = TypeVar("Document")
 Row = Sequence[object]
-
-
-class ServerAccess(NamedTuple):
-    """Connection settings of a command."""
-
-    url: str | None
-    key: str | None
-    control_token: str | None
-    ca: Path | None
 
 
 class CommandRun:
@@ -120,7 +111,7 @@ def _unknown_order(text: str, matching: int) -> str:
 def order_ids(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the newest orders of the server, for shell completion."""
     try:
-        with client(ServerAccess(*(context.params.get(name) for name in COMMON_OPTIONS))) as sandbox:
+        with client(*(context.params.get(name) for name in COMMON_OPTIONS)) as sandbox:
             known = [NEWEST, *(item["id"] for item in sandbox.orders(limit=20))]
     except SystemExit:
         return []
@@ -182,7 +173,7 @@ def _run_command(function: Callable[..., None]) -> Callable[..., None]:
     def run(as_json: bool, address: str | None = None, **arguments: Any) -> None:
         context = click.get_current_context()
         url, key, token, ca = (_option_value(context, name, arguments.pop(name)) for name in COMMON_OPTIONS)
-        with client(ServerAccess(address or url, key, token, ca)) as sandbox:
+        with client(address or url, key, token, ca) as sandbox:
             call = CommandRun(sandbox, as_json=as_json)
             with report_errors(call):
                 function(call, **arguments)
@@ -224,17 +215,19 @@ def _add_options(run: Any, *, needs_token: bool) -> Any:
 
 
 @contextmanager
-def client(server: ServerAccess) -> Iterator[SandboxClient]:
+def client(
+    address: str | None, key: str | None, token: str | None, ca: Path | None
+) -> Iterator[SandboxClient]:
     """Create a client; on a network error, exit with one line."""
-    url = (server.url or URL_DEFAULT).rstrip("/")
+    url = (address or URL_DEFAULT).rstrip("/")
     url = url if "://" in url else f"http://{url}"
     if not is_server_url(url):
         fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
     sandbox = SandboxClient(
         url,
-        server.key or KEY_DEFAULT,
-        session=_create_session(url, server.ca),
-        control_token=server.control_token,
+        key or KEY_DEFAULT,
+        session=trust_authority(sessions.direct_session(), url, ca),
+        control_token=token,
     )
     try:
         yield sandbox
@@ -252,13 +245,6 @@ def _network_advice(problem: str) -> str:
         if words in problem:
             return f"; {advice}"
     return ""
-
-
-def _create_session(url: str, ca: Path | None) -> Any:
-    """Return a session for https that trusts the sandbox's own authority; None for http."""
-    if not url.startswith("https:"):
-        return None
-    return trust_authority(sessions.direct_session(), url, ca)
 
 
 def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "requests.Session":

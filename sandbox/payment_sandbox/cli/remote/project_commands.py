@@ -19,7 +19,7 @@ from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.projects import settings as project_settings
 
 if TYPE_CHECKING:
-    from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary
+    from payment_sandbox.web.answers.records import Clock, Project
 
 FAULT_CONDITIONS: Final = ("method", "path", "nth")
 WEBHOOK_CONDITIONS: Final = ("status", "attempt")
@@ -37,7 +37,13 @@ def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
         raise click.UsageError("give a name, or --list")
     if listed:
         catalogue = call.sandbox.call("GET", "/control/scenarios/")
-        call.table(catalogue, _scenario_rows, ("name", "what happens"), "no scenarios")
+        heads = ("name", "what happens")
+        call.table(
+            catalogue,
+            lambda shown: ((each["name"], each["description"]) for each in shown["items"]),
+            heads,
+            "no scenarios",
+        )
         return
     if name_or_file is None:
         active = call.sandbox.active_scenario()
@@ -46,10 +52,6 @@ def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
     else:
         active = call.sandbox.scenario(name_or_file)
     call.show(active, lambda answer: f"{answer['name']}: {answer.get('description', 'no description')}")
-
-
-def _scenario_rows(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator[tuple[str, str]]:
-    return ((item["name"], item["description"]) for item in catalogue["items"])
 
 
 @remote(

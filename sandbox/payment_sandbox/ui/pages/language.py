@@ -1,7 +1,7 @@
 """The language of a page: its phrases, and its formats for amounts and times."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -60,7 +60,10 @@ class Language(NamedTuple):
             if days in DAY_PHRASES
             else self.short_moment(moment)
         )
-        return f"{day} ({_format_offset(self.tag, moment - now)})" if moment > now else day
+        if moment <= now:
+            return day
+        offset = dates.format_timedelta(moment - now, add_direction=True, locale=self.tag.replace("-", "_"))
+        return f"{day} ({offset})"
 
     def short_moment(self, moment: datetime) -> str:
         """Format a day and time, without the year."""
@@ -110,10 +113,6 @@ def _format_amount(tag: str, amount_cents: Cents) -> str:
 @lru_cache(maxsize=4096)
 def _format_day(tag: str, moment: datetime) -> str:
     return dates.format_skeleton("MMMd", moment, locale=tag.replace("-", "_"))
-
-
-def _format_offset(tag: str, period: timedelta) -> str:
-    return dates.format_timedelta(period, add_direction=True, locale=tag.replace("-", "_"))
 
 
 @lru_cache(maxsize=4096)

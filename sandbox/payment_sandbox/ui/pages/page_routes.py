@@ -153,11 +153,6 @@ def outcome_prefix(page: PayerPage) -> str:
     return "authorized" if newest is not None and newest.is_capturable else prefix
 
 
-def outcome_icon(outcome: str) -> str:
-    """Return the icon of an outcome."""
-    return ICONS.get(outcome, "failed")
-
-
 def failure_reason(page: PayerPage) -> str | None:
     """Return the reason why the order was not paid, if known."""
     newest = page.order.last_transaction
@@ -200,7 +195,7 @@ def _redirect_without_choice(page: PayerPage) -> Response:
 
 def _show_result(page: PayerPage) -> Response:
     outcome, webhooks = outcome_prefix(page), _delivery_counts(page)
-    icon, reason = outcome_icon(outcome), failure_reason(page)
+    icon, reason = ICONS.get(outcome, "failed"), failure_reason(page)
     return show(page, "result", ending=outcome, icon=icon, reason=reason, webhooks=webhooks)
 
 

@@ -45,16 +45,12 @@ def store_chosen_language(call: Call, response: Response) -> Response:
     """Remember the chosen language in a cookie."""
     chosen = call.request.args.get("language")
     if chosen in LANGUAGE_NAMES:
-        path, is_secure = _cookie_path(call), call.request.is_secure
+        page = "/".join(call.request.path.split("/")[:4])  # each order or QR code has its own language
+        path, is_secure = f"{call.site.base_path}{page}", call.request.is_secure
         response.set_cookie(
             LANGUAGE_COOKIE, chosen, path=path, httponly=True, samesite="Lax", secure=is_secure
         )
     return response
-
-
-def _cookie_path(call: Call) -> str:
-    """Return the path of the order or QR code, because each has its own language."""
-    return f"{call.site.base_path}{'/'.join(call.request.path.split('/')[:4])}"
 
 
 def answer_error(call: Call, error: Exception) -> Response:

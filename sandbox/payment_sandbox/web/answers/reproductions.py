@@ -259,7 +259,7 @@ def _with_advances(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str
 
 def _test_end(case: ReproducedOrder) -> datetime:
     """Return the end of the test: the last entry, or a day after the payment if a mistake requires it."""
-    end = last_moment(case.project, case.order)
+    end = max(timeline_entry.at for timeline_entry in history(case.project.epoch, case.order.id))
     if case.rules.isdisjoint(DAY_LATER_RULES):
         return end
     reached = case.project.epoch.journal.of(ReachedStatus, (case.order.id,))
@@ -276,7 +276,7 @@ def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
             yield RepeatedStep(start_of(entry), entry.at, list(_step_lines(case, entry)))
     yield from _other_creations(case)
     for performed in case.project.epoch.journal.actions(frozenset((case.order.id,))):
-        if is_replayed(performed):
+        if performed.via != VIA_SCENARIO and performed.action not in ACTIONS_NOT_REPLAYED:
             yield RepeatedStep(performed.real_at, performed.at, list(replayed_action_lines(performed)))
         elif performed.action == RETURN and RETURN_RULE in case.rules and case.deliveries:
             yield RepeatedStep(
@@ -462,16 +462,6 @@ def creation_body(project: Project, order: Order, created: LoggedRequest | None)
 def is_order_creation(entry: LoggedRequest) -> bool:
     """Whether a request created an order, even if its response was lost."""
     return entry.path.rstrip("/") == "/v1/orders" and entry.method == "POST" and entry.order_id is not None
-
-
-def is_replayed(performed: PerformedAction) -> bool:
-    """Whether a test must repeat an action, because no scenario performs it."""
-    return performed.via != VIA_SCENARIO and performed.action not in ACTIONS_NOT_REPLAYED
-
-
-def last_moment(project: Project, order: Order) -> datetime:
-    """Return the time of an order's last timeline entry, regardless of the current time."""
-    return max(timeline_entry.at for timeline_entry in history(project.epoch, order.id))
 
 
 def replayed_action_lines(performed: PerformedAction) -> Iterator[str]:

@@ -14,7 +14,6 @@ from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.web.answers.order_tables import LINE_ID
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import Facts
 
 IGNORED_HEADER: Final = "Sandbox-Ignored-Fields"
 WARNINGS_HEADER: Final = "Sandbox-Warnings"
@@ -83,17 +82,14 @@ def note_unknown_query(call: Call) -> None:
 
 def _note_query(call: Call) -> None:
     sent = call.request.args
-    known = _query_names(call.route.facts if call.route is not None else None)
+    form = call.route.facts.query if call.route is not None else None
+    known = list(form().load_fields) if form is not None else []
     names = [key[:NAME_LENGTH_MAX] for key in sent if NUMBERED.sub("[]", key) not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]
     if unknown and call.project.settings.unknown_fields == "reject":
         raise Invalid([unknown_key.violation() for unknown_key in unknown])
     note_ignored(call, *(unknown_key.path for unknown_key in unknown))
     _note_unknown(call, unknown)
-
-
-def _query_names(facts: Facts | None) -> list[str]:
-    return list(facts.query().load_fields) if facts is not None and facts.query is not None else []
 
 
 def _note_unknown(call: Call, unknown: Sequence[UnknownKey]) -> None:
