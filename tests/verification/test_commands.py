@@ -4,7 +4,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,16 @@ def test_verify_reports_and_writes_the_settings(deviating_server: Server, tmp_pa
     assert "value: Only euros, please" in written
 
 
+Verify = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def verify_here(run_here: Verify, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Verify:
+    """Run verify in this process, with its state in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return partial(run_here, "verify", XDG_STATE_HOME=str(tmp_path))
+
+
 def test_live_mode_needs_a_confirmation(deviating_server: Server, tmp_path: Path) -> None:
     """In live mode, verify stops unless --yes-live is given."""
     result = run_command("verify", "--url", deviating_server.url, "--key", "live-key", cwd=tmp_path)
@@ -149,23 +160,22 @@ def test_live_mode_needs_a_confirmation(deviating_server: Server, tmp_path: Path
         (["--url", "http://127.0.0.1:9", "--rate", "0"], "'0' is not a number from 0.1 to 1000"),
     ],
 )
-def test_a_wrong_option_is_explained(tmp_path: Path, options: list[str], words: str) -> None:
+def test_a_wrong_option_is_explained(verify_here: Verify, options: list[str], words: str) -> None:
     """verify exits with 2 and explains the problem in one line."""
-    result = run_command("verify", "--key", "x", *options, cwd=tmp_path)
+    result = verify_here("--key", "x", *options)
     assert (result.returncode, words in result.stderr, result.stderr.count("\n")) == (2, True, 1), (
         result.stderr
     )
 
 
-def test_a_refused_key_is_reported(deviating_server: Server, tmp_path: Path) -> None:
+def test_a_refused_key_is_reported(deviating_server: Server, verify_here: Verify) -> None:
     """verify reports a refused key, and a settings file that it cannot write."""
-    result = run_command("verify", "--url", deviating_server.url, "--key", "wrong", cwd=tmp_path)
+    result = verify_here("--url", deviating_server.url, "--key", "wrong")
     assert (
         result.returncode,
         "401 Unauthorized: the server refuses the key; --key must" in result.stderr,
     ) == (2, True), result.stderr
-    result = run_command(
-        *("verify", "--url", deviating_server.url, "--key", "sandbox-key", "--differences", "nowhere/x.yaml"),
-        cwd=tmp_path,
+    result = verify_here(
+        "--url", deviating_server.url, "--key", "sandbox-key", "--differences", "nowhere/x.yaml"
     )
     assert (result.returncode, "cannot write nowhere/x.yaml" in result.stderr) == (2, True), result.stderr
