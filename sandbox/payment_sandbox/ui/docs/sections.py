@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity.ledger import rule_texts
@@ -14,6 +14,7 @@ from payment_sandbox.ui.docs.rendering import headings
 __all__ = ["search", "section", "skill"]
 
 RESULTS_MAX: Final = 30
+WORDS_MAX: Final = 20  # all pages are read for each word
 STOP_WORDS: Final = ("a", "an", "and", "for", "how", "in", "is", "of", "on", "or", "the", "to", "with")
 WORD_ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
 STEM_LENGTH_MIN: Final = 4
@@ -80,8 +81,9 @@ def search_index() -> Sequence[tuple[Section, str]]:
 
 
 def search(words: str) -> list[Section]:
-    """Find the sections that contain at least half of the words, best first."""
-    stems = [_stem(word) for word in words.casefold().split() if word not in STOP_WORDS]
+    """Find the sections that contain at least half of the first words, best first."""
+    typed = (_stem(word) for word in words.casefold().split() if word not in STOP_WORDS)
+    stems = list(islice(dict.fromkeys(typed), WORDS_MAX))
     scored = [(_score(each, text, stems), each) for each, text in search_index()]
     matching = [(score, each) for score, each in scored if score[0] and score[0] * 2 >= len(stems)]
     return [each for _, each in sorted(matching, key=lambda item: item[0], reverse=True)][:RESULTS_MAX]
