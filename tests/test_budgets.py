@@ -228,7 +228,7 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-TESTS_LINES_MAX = 57_880
+TESTS_LINES_MAX = 57_890
 
 
 def test_the_tests_do_not_grow() -> None:
