@@ -21,7 +21,7 @@ from payment_sandbox.serving.app import make_app
 from payment_sandbox.serving.server import Server
 from payment_sandbox.ui.dashboard.frame import VIEW_TITLES
 from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
-from payment_sandbox.ui.docs.sections import WORDS_MAX
+from payment_sandbox.ui.docs.sections import WORDS_MAX, search
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS
 from payment_sandbox.web.routes import described_routes
 from tests.documentation.flows import FLOWS
@@ -262,16 +262,14 @@ def test_search_finds_sections(sandbox: Sandbox) -> None:
     assert "Enter words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
 
 
-def test_search_reads_a_limited_number_of_words(sandbox: Sandbox) -> None:
+def test_search_reads_a_limited_number_of_words() -> None:
     """Only the first words count, because all pages are read for each."""
     known = (
         "order status amount webhook refund customer page payment bank card scenario clock key project server "
         "test method capture void retry"
     )
     assert len(known.split()) == WORDS_MAX
-    for more in ("", " nothingatall" * 50, "".join(f" nothing{number}" for number in range(500))):
-        page = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": known + more}).text
-        assert '<ol class="found">' in page
+    assert search(known + "".join(f" nothing{number}" for number in range(500))) == search(known) != []
 
 
 @pytest.mark.parametrize("path", ["/no-such-page/", "/pay/", "/docs/x/y/"])
