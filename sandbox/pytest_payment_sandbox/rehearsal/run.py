@@ -1,13 +1,12 @@
 """Records the steps of one run of a rehearsed test, and applies the changes to them."""
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
-from threading import Condition, Thread, get_ident
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.judge.history import short_path
@@ -60,6 +59,7 @@ from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes, JobPace
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, current_lines, deciding_line
+from pytest_payment_sandbox.rehearsal.rendezvous import CHECK_SECONDS, Rendezvous, thread_positions
 from pytest_payment_sandbox.rehearsal.scenes import (
     Scene,
     apply_event,
@@ -78,13 +78,8 @@ ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit":
 SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
 SAME_CALLS_BASELINE_MAX: Final = 10_000  # the limit in the unchanged test, which should end by itself
 GET: Final = "GET"
-CHECK_SECONDS: Final = 0.002
-IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread made progress
 IDLE_CHECKS_EARLY: Final = 200  # idle checks until the handler of an early webhook counts as blocked
-CHECKS_MAX: Final = 75  # after this many checks, another thread is assumed to be busy forever
 
-ThreadPositions = dict[int, tuple[int, int]]
-"""The position of each thread: its frame and instruction."""
 CUT_OFF_FAULT: Final = Fault.from_data({"reset": True})
 
 
@@ -97,45 +92,6 @@ class RunningTest(NamedTuple):
 
 
 UNOBSERVED_TEST: Final = RunningTest()
-
-
-class Rendezvous:
-    """Makes two handlers wait for each other at every call, until one of them fails to arrive.
-
-    The first handler waits only while another thread of the process is running: a handler that has ended,
-    or that waits for a lock held by the first handler, will never arrive.
-    """
-
-    def __init__(self) -> None:
-        self._arrivals = Condition()
-        self._count = 0
-        self._is_over = False
-
-    def meet(self) -> None:
-        """Wait until the other handler arrives, or is blocked."""
-        with self._arrivals:
-            if self._is_over:
-                return
-            self._count += 1
-            count = self._count
-            if not count % 2:
-                self._arrivals.notify_all()
-                return
-            idle_checks = checks = 0
-            positions = _thread_positions()
-            while self._count == count and not self._is_over:
-                self._arrivals.wait(CHECK_SECONDS)
-                before, positions = positions, _thread_positions()
-                idle_checks, checks = (idle_checks + 1 if positions == before else 0), checks + 1
-                self._is_over = idle_checks >= IDLE_CHECKS or checks >= CHECKS_MAX
-
-
-def _thread_positions() -> ThreadPositions:
-    """Return the positions of all other threads."""
-    own = get_ident()
-    return {
-        thread: (id(frame), frame.f_lasti) for thread, frame in sys._current_frames().items() if thread != own
-    }
 
 
 class RepeatedCalls:
@@ -424,10 +380,10 @@ class RehearsedRun(Rehearsal):
             return
         delivery = Thread(target=copy_context().run, args=(deliver,), name="early webhooks")
         start(delivery)
-        idle_checks, positions = 0, _thread_positions()
+        idle_checks, positions = 0, thread_positions()
         while delivery.is_alive() and idle_checks < IDLE_CHECKS_EARLY:
             delivery.join(CHECK_SECONDS)
-            before, positions = positions, _thread_positions()
+            before, positions = positions, thread_positions()
             idle_checks = idle_checks + 1 if positions == before else 0
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
