@@ -219,7 +219,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 60_220
+PACKAGE_LINES_MAX = 60_240
 
 
 def test_the_package_does_not_grow() -> None:
@@ -228,7 +228,7 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-TESTS_LINES_MAX = 57_890
+TESTS_LINES_MAX = 57_930
 
 
 def test_the_tests_do_not_grow() -> None:
