@@ -9,7 +9,7 @@ from typing import Final
 
 CHECK_SECONDS: Final = 0.002
 IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread made progress
-CHECKS_MAX: Final = 250  # after this many checks, another thread is assumed to be busy forever
+CHECKS_MAX: Final = 1000  # after this many checks, another thread is assumed to be busy forever
 
 ThreadPositions = dict[int, tuple[int, int]]
 """The position of each thread: its frame and instruction."""
@@ -56,11 +56,13 @@ def thread_positions() -> ThreadPositions:
 
 
 def _waits_for_processor() -> bool:
-    """Whether another thread is ready to run, though it may get no processor; False off Linux."""
+    """Whether another thread starts or is ready to run, though it may get no processor."""
     for thread in all_threads():
+        if thread.native_id is None:
+            return True
         if thread is not current_thread():
             with suppress(OSError):  # the thread has ended, or the system is not Linux
-                _, _, state = Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(") ")
-                if state.startswith("R"):
+                state = Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(") ")[2]
+                if not state.startswith("S"):
                     return True
     return False
