@@ -159,10 +159,7 @@ def _apply_records(
         chosen=chosen,
     )
     assert isinstance(store, RowStore), "a shared store stores rows"
-    sizes = store.measure(change)
-    if store.account is not None:
-        store.account.set_usage(store.usage_after(change, sizes, surplus))
-    store.apply(change, surplus, sizes)
+    store.apply(change, surplus)
     for due in change.dues:
         epoch.timeline.add(due)
     epoch.timeline.remove(change.finished_entries)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import pytest
 import requests
 
-from payment_sandbox.projects.quotas import NO_QUOTAS, Quotas
 from payment_sandbox.serving.config import NO_TLS, Security
 from payment_sandbox.serving.server import Server
 from payment_sandbox_company.cluster import ClusterRegistry
@@ -25,10 +24,10 @@ class Company:
     state: str
     servers: list[Server] = field(default_factory=list)
 
-    def start_server(self, security: Security = NO_TLS, quotas: Quotas = NO_QUOTAS) -> Server:
+    def start_server(self, security: Security = NO_TLS) -> Server:
         """Start another server."""
         public_url = self.servers[0].url if self.servers else None
-        server = make_server(state=self.state, security=security, public_url=public_url, quotas=quotas)
+        server = make_server(state=self.state, security=security, public_url=public_url)
         server.start()
         self.servers.append(server)
         return server

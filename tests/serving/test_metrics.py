@@ -32,17 +32,6 @@ def described_statuses(path: str, method: str) -> set[str]:
     return set(json.loads(openapi_description())["paths"][path][method]["responses"])
 
 
-@pytest.mark.parametrize(
-    ("path", "method"),
-    [("/v1/orders/", "post"), ("/control/state/", "put"), ("/control/project/", "patch")],
-)
-def test_quotas_are_described(path: str, method: str) -> None:
-    """Calls that store data describe 507, and the creation of projects describes 429."""
-    assert "507" in described_statuses(path, method)
-    assert "507" not in described_statuses("/control/journal/", "get")
-    assert "429" in described_statuses("/control/projects/", "post")
-
-
 def test_calls_are_counted(server: Server, sandbox: Sandbox) -> None:
     """Metrics are in the text format of Prometheus and need no key."""
     sandbox.place(card())

@@ -183,6 +183,17 @@ def with_another_key(example: Any) -> Iterator[Any]:
         yield from ([wrong] for wrong in with_another_key(example[0]))
 
 
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [("/v1/orders/", "post"), ("/control/state/", "put"), ("/control/project/", "patch")],
+)
+def test_a_full_disk_is_described(path: str, method: str) -> None:
+    """Calls that store data describe 507, and the creation of projects describes 429."""
+    assert "507" in description()["paths"][path][method]["responses"]
+    assert "507" not in description()["paths"]["/control/journal/"]["get"]["responses"]
+    assert "429" in description()["paths"]["/control/projects/"]["post"]["responses"]
+
+
 REFUSALS_WITHOUT_EXAMPLE = {  # needs two concurrent clients, a control token or a year of payments
     "GET /control/events/ 400", "GET /control/events/ 401", "GET /control/projects/ 401",
     "GET /control/projects/review/ 401", "GET /control/servers/ 401",

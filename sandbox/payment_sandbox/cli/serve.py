@@ -154,9 +154,6 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     "database that several servers share.",
 )
 @click.option("--max-projects", type=NumberOption(1), help="Maximum number of projects.")
-@click.option("--max-orders", type=NumberOption(1), help="Maximum number of orders per project.")
-@click.option("--max-megabytes", type=NumberOption(1), help="Maximum data per project, in megabytes.")
-@click.option("--max-megabytes-in-all", type=NumberOption(1), help="Maximum data per server, in megabytes.")
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option(
     "--ready-file",

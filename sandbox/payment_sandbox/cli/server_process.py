@@ -15,7 +15,6 @@ from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url
 from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import Start
-from payment_sandbox.projects.quotas import MEGABYTE, Quotas
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.serving import binding
@@ -233,23 +232,12 @@ def create_activity(log_format: str) -> Activity:
     return Activity(format_json if log_format == "json" else text_formatter(is_coloured=sys.stdout.isatty()))
 
 
-def start_server(
-    host: str,
-    port: int,
-    *,
-    max_projects: int | None,
-    max_orders: int | None,
-    max_megabytes: int | None,
-    max_megabytes_in_all: int | None,
-    **options: Any,
-) -> Server:
+def start_server(host: str, port: int, **options: Any) -> Server:
     """Build and start the server; exit with a sentence if that is impossible."""
     http.raise_open_files_limit()
-    bytes_max, bytes_max_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
-    quotas = Quotas(max_projects, max_orders, bytes_max, bytes_max_in_all)
     options["security"] = _security_settings(host, options)
     try:
-        server = build(ServerConfig(host=host, port=port, quotas=quotas, **options))
+        server = build(ServerConfig(host=host, port=port, **options))
     except PortInUse as refused:
         fail(_add_occupant(str(refused), host, port))
     except (StateRefused, NotStored) as refused:

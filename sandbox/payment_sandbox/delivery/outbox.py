@@ -290,7 +290,7 @@ class DeliveringOutbox(Outbox):
         store = epoch.store
         if all(each.state is not DeliveryState.UNSENT for each in store.deliveries()):
             return
-        with project.edit(epoch, ignores_quotas=True) as edit:
+        with project.edit(epoch) as edit:
             for each in store.deliveries():
                 if each.state is DeliveryState.UNSENT:
                     edit.store_delivery(each._replace(state=DeliveryState.PENDING))

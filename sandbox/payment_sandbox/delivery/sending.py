@@ -150,7 +150,7 @@ def _finish_or_postpone(
     project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect
 ) -> bool:
     """Postpone or finish a delivery; return False if the webhook must be sent now."""
-    with project.edit(epoch, ignores_quotas=True) as edit:
+    with project.edit(epoch) as edit:
         delivery = edit.delivery(queued.delivery_id)
         if delivery is not None and not _is_over(delivery, queued):
             if not _is_postponed(edit.state, delivery, queued, effect):
@@ -185,7 +185,7 @@ def _record_unsent(project: Project, epoch: Epoch, attempt: PreparedAttempt) -> 
     if queued.is_changed:
         _record_attempt(project, epoch, attempt, Reply(0.0, error=NO_LISTENER))
         return True
-    with project.edit(epoch, attempt.at, ignores_quotas=True) as edit:
+    with project.edit(epoch, attempt.at) as edit:
         if listener_of(project).is_connected or edit.settings.forward_to != attempt.request.url:
             return False
         edit.finish_job(queued)
@@ -211,7 +211,7 @@ def _record_attempt(
     This also sends the webhooks deferred until now by a ``swap``.
     """
     queued = sent.queued
-    with project.edit(epoch, sent.at, ignores_quotas=True) as edit:
+    with project.edit(epoch, sent.at) as edit:
         if not is_copy and not epoch.store.is_taken(queued):
             return  # the webhook was resent and recorded in the meantime
         edit.finish_job(queued)

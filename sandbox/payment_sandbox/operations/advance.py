@@ -305,7 +305,7 @@ def _release_clock(project: Project, held: _HeldClock) -> None:
     try:
         epoch.store.release_clock()
         end = held.until or epoch.timeline.now
-        with suppress(ProjectReset), project.edit(epoch, end, ignores_quotas=True) as edit:
+        with suppress(ProjectReset), project.edit(epoch, end) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
     finally:
         epoch.advance_log = None
@@ -320,7 +320,7 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     due: DueItem[Command] | None = None
     orders: Orders = frozenset()
     try:
-        with project.edit(epoch, epoch.timeline.now, ignores_quotas=True) as edit:
+        with project.edit(epoch, epoch.timeline.now) as edit:
             epoch.store.check_clock(is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:

@@ -1,21 +1,17 @@
 """Resends of webhooks, and the webhooks that were not sent."""
 
 from itertools import chain
-from typing import Final
 
 from payment_sandbox.kernel.masking import SECRET_KINDS
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.commands import Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
-from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch, unannounced
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.order_logs import OrderLog, order_logs
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
-
-ATTEMPT_BYTES: Final = 500 + ATTEMPT_BODY_BYTES
-"""The approximate size of a stored attempt: its request, and the body of the reply."""
 
 
 def find_delivery(project: Project, delivery_id: str) -> Delivery:
@@ -88,17 +84,13 @@ def redeliver(
 
     Raises:
         Unknown: the project has no such delivery.
-        QuotaReached: storing another attempt would exceed a quota; nothing is sent.
         Invalid: the body contains a secret, and would be stored until it is sent.
     """
     delivery, changes = find_delivery(project, delivery_id), ResendChanges(url, body)
     if after is not None:
         _resend_later(project, delivery, changes, Period.parse(after))
         return delivery
-    order_id = delivery.order_id
-    if project.account is not None:
-        project.account.refuse_growth(ATTEMPT_BYTES + len((changes.body or "").encode()))
-    queued = QueuedDelivery(delivery_id, order_id, forced=True, changed=changes)
+    queued = QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changes)
     project.epoch.outbox.send_now(queued)
     sent = project.epoch.store.delivery(delivery_id)
     if sent is None:

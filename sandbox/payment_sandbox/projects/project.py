@@ -18,7 +18,6 @@ from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
-from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
@@ -51,9 +50,8 @@ class Services:
 
     public_url = ""
     """The base URL for merchants and payers, without a trailing slash."""
-    quotas = NO_QUOTAS
-    meter: Meter | None = None
-    """Counts the records and bytes of all projects; None if there are no quotas."""
+    projects_max: int | None = None
+    """The greatest number of projects; None if there is no limit."""
 
     def __init__(self, real: RealTime) -> None:
         self.real = real
@@ -97,7 +95,6 @@ class Project:
         self.stored_use_seconds = 0.0  # time of the last stored call, in a shared store
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.slots = Slots()
-        self.account = Account(services.meter) if services.meter is not None else None
         self._create_store = create_store
         self._state_lock = ranked_lock(STATE)
         self.epoch = self.create_epoch(0, settings)
@@ -108,9 +105,7 @@ class Project:
         """Create an epoch in its initial state, without making it current."""
         start, real = self.identity.start, self.services.real
         clock = ProjectClock.start(real, start.at or real.wall_now(), start.mode)
-        store = self._create_store(self)
-        store.account = self.account
-        epoch = Epoch(number, State.initial(settings, clock), store, self.events)
+        epoch = Epoch(number, State.initial(settings, clock), self._create_store(self), self.events)
         epoch.rehearsal = self.rehearsal
         epoch.outbox = self.services.create_outbox(self)
         return epoch
@@ -119,20 +114,19 @@ class Project:
         """Use this rehearsal at every step, even after resets."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
-    def begin(self, scenario: Scenario | None = None, *, ignores_quotas: bool = False) -> None:
-        """Save the first epoch to the storage; with ``ignores_quotas`` it is never refused.
+    def begin(self, scenario: Scenario | None = None, *, is_declared: bool = False) -> None:
+        """Save the first epoch to the storage.
 
         Raises:
-            QuotaReached: the server's quota is exhausted.
-            Invalid: the settings or the scenario contain a secret.
+            Invalid: the settings or the scenario contain a secret, and were not declared at the start.
         """
         with self._state_lock:
             if scenario is not None:
                 self.epoch.state = self.epoch.state.with_scenario(scenario)
-            if not ignores_quotas:
+            if not is_declared:
                 initial = State.initial(DEFAULT_SETTINGS, self.epoch.state.clock)
                 self._refuse_secrets(initial, self.epoch.state)
-            self._commit_epoch(self.epoch, ignores_quotas=ignores_quotas)
+            self._commit_epoch(self.epoch)
 
     def adopt(self, epoch: Epoch) -> None:
         """Make an epoch from the storage current."""
@@ -173,7 +167,6 @@ class Project:
         Raises:
             ProjectReset: the project was deleted.
             Invalid: the epoch's settings, scenario or faults add a secret.
-            QuotaReached: the restored epoch exceeds a quota.
         """
         with self.locked():
             self._check_current(None)
@@ -187,8 +180,6 @@ class Project:
         with self._state_lock:
             self.is_deleted = True
             self.epoch.outbox.close()
-            if self.account is not None:
-                self.account.close()
         self.end_waiting()
         self.services.forget(self)
 
@@ -231,16 +222,14 @@ class Project:
                 message = f"must not contain {SECRET_KINDS}, because it is stored and shown unmasked"
                 raise Invalid([Violation(path, message) for path in paths])
 
-    def _commit_epoch(
-        self, epoch: Epoch, change: ChangeSet | None = None, *, ignores_quotas: bool = False
-    ) -> None:
+    def _commit_epoch(self, epoch: Epoch, change: ChangeSet | None = None) -> None:
         now = epoch.now()
         edit = Edit(epoch, now, now, caller())
         whole = epoch.store.complete((change or ChangeSet())._replace(chosen=epoch.state.chosen), edit)
         epoch.timeline.sequence = edit.sequence
         if epoch.store.is_durable:
             whole = whole._replace(counters=epoch.counters(epoch.state, epoch.ids, edit.sequence, edit.now))
-        epoch.store.commit(whole, ignores_quotas=ignores_quotas)
+        epoch.store.commit(whole)
 
     # Editing
 
@@ -257,18 +246,12 @@ class Project:
             yield
 
     @contextmanager
-    def edit(
-        self, epoch: Epoch | None = None, now: datetime | None = None, *, ignores_quotas: bool = False
-    ) -> Iterator[Edit]:
+    def edit(self, epoch: Epoch | None = None, now: datetime | None = None) -> Iterator[Edit]:
         """Make an atomic change; ``epoch`` is the caller's epoch, ``now`` the time of an event.
-
-        Quotas never refuse a change that ``ignores_quotas``, such as an expiry.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
             AlreadyAnswered, KeyReused: an earlier request with the caller's key was executed.
-            QuotaReached: the change exceeds a quota, which it does not ignore.
-            Invalid: settings, scenario or faults would contain a secret, unless the change ignores quotas.
         """
         with self._state_lock, self.epoch.store.transaction():
             current = self._check_current(epoch)
@@ -278,9 +261,7 @@ class Project:
             yield edit
             change = edit.plan()
             if change is not None:
-                if change.chosen is not None and not ignores_quotas:
-                    self._refuse_secrets(current.state, edit.state)
-                current.store.commit(change, ignores_quotas=ignores_quotas)
+                current.store.commit(change)
                 edit.apply(change)
             edit.log()
             edit.queue_webhooks()
@@ -336,24 +317,28 @@ class Project:
             if scenario.document != edit.state.scenario.document:
                 edit.state = edit.state.note_unmatched(scenario_unmatched(edit.epoch))
             edit.state = edit.state.with_scenario(scenario)
+            self._refuse_secrets(edit.epoch.state, edit.state)
             edit.publish("scenario", name=scenario.name)
 
     def put_faults(self, data: Any) -> None:
         """Set faults in addition to the scenario's; an invalid document changes nothing."""
         faults = ProjectFaults.parse(data)
-        self.change_faults(lambda before: faults, ignores_quotas=not any(faults.document.values()))
+        self.change_faults(lambda before: faults)
 
-    def change_faults(
-        self, change: Callable[[ProjectFaults], ProjectFaults], *, ignores_quotas: bool = False
-    ) -> None:
-        """Read and replace the faults atomically; quotas must not refuse their removal."""
-        with self.edit(ignores_quotas=ignores_quotas) as edit:
+    def change_faults(self, change: Callable[[ProjectFaults], ProjectFaults]) -> None:
+        """Read and replace the faults atomically.
+
+        Raises:
+            Invalid: they would contain a secret.
+        """
+        with self.edit() as edit:
             faults = change(edit.state.faults)
             if faults is edit.state.faults:
                 return
             faults.refuse_unknown_orders(lambda order_id: edit.epoch.store.order(order_id) is not None)
             unmatched = faults_unmatched(edit.epoch, edit.state.faults, faults)
             edit.state = edit.state.note_unmatched(unmatched)._replace(faults=faults)
+            self._refuse_secrets(edit.epoch.state, edit.state)
             edit.publish("faults", **faults.document)
 
     def change_settings(self, data: Any, *, unless: Callable[[], bool] = lambda: False) -> None:
@@ -365,6 +350,7 @@ class Project:
             if unless():
                 return
             edit.state = edit.state.with_settings(data)
+            self._refuse_secrets(edit.epoch.state, edit.state)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
             self.epoch.outbox.send_unsent()

@@ -90,7 +90,6 @@ class Registry:
 
         Raises:
             Invalid: lists every invalid setting; nothing is created.
-            QuotaReached: the server's quota is exhausted; nothing is created.
         """
         start, settings, scenario = self._read_start(data)
         with self._lock:
@@ -107,9 +106,7 @@ class Registry:
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
             project = Project(identity, settings, self.services, self.storages.storage(project_id))
             project.masking.api_key = key
-            project.begin(
-                scenario, ignores_quotas=api_key is not None
-            )  # fixed keys are declared at server start
+            project.begin(scenario, is_declared=api_key is not None)
             self._add(project)
         self.services.wake(project)
         return project, key
@@ -235,8 +232,6 @@ class Registry:
     def _add(self, project: Project) -> None:
         self._by_digest[project.identity.key_digest] = project
         self._by_id[project.project_id] = project
-        if project.account is not None:
-            project.account.open()
         self.services.on_opened(project)
 
 

@@ -17,7 +17,6 @@ from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.faults import Use
 from payment_sandbox.projects.journal import EpochJournal
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
-from payment_sandbox.projects.quotas import Account
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,6 @@ class Store(ABC):
         self.revision = 0
         """Increases after each change of orders and webhooks."""
         self.deliveries_dropped = 0
-        self.account: Account | None = None
-        """Counts the stored records of the project; None if there are no quotas."""
         self.order = self._orders.get
         """The newest version of an order or refund."""
         self.credential = self._credentials.get
@@ -117,12 +114,8 @@ class Store(ABC):
         """The answer to a request with an ``Idempotency-Key``, by the digest of the key."""
 
     @abstractmethod
-    def commit(self, change: ChangeSet, *, ignores_quotas: bool = False) -> None:
-        """Commit a change set atomically; ``ignores_quotas`` for automatic changes, such as an expiry.
-
-        Raises:
-            QuotaReached: the change exceeds a quota, which it does not ignore.
-        """
+    def commit(self, change: ChangeSet) -> None:
+        """Commit a change set atomically."""
 
     @abstractmethod
     def load(self, change: ChangeSet) -> None:

@@ -9,7 +9,6 @@ from payment_sandbox.projects.clock import RUNNING
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from payment_sandbox.projects.quotas import Quotas
     from payment_sandbox.serving.gateway import Limits
     from payment_sandbox.serving.lazy_servers import SiteServer
     from payment_sandbox.serving.services import Observer
@@ -47,7 +46,7 @@ class ServerConfig(NamedTuple):
     webhooks_only_local: bool = False  # send webhooks only to this machine and to hosts that a project allows
     deliver_to: Sequence[str] = ()  # the only webhook hosts; all hosts if empty
     state: Path | str | None = None  # an SQLite file, or the address of a PostgreSQL database
-    quotas: "Quotas | None" = None
+    max_projects: int | None = None
     seed: int | None = None
     clock: str = RUNNING
     scenario_folders: Sequence[Path] = ()

@@ -133,7 +133,7 @@ def build(config: ServerConfig) -> Server:
         local_only=config.webhooks_only_local,
         allowed_hosts=config.deliver_to,
     )
-    services = ServerServices(courier, config.quotas, config.observer)
+    services = ServerServices(courier, config.max_projects, config.observer)
     with ExitStack() as on_failure:
         database = _join_database(config.state, services)
         storage = _open_file(config.state) if database is None else database

@@ -13,7 +13,6 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.queued_deliveries import Outbox
-from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
@@ -162,12 +161,11 @@ class ServerServices(Services):
     def __init__(
         self,
         courier: Courier | None = None,
-        quotas: Quotas | None = None,
+        projects_max: int | None = None,
         observer: Observer | None = None,
     ) -> None:
         super().__init__(REAL_TIME)
-        self.quotas = quotas or NO_QUOTAS
-        self.meter = Meter(self.quotas) if self.quotas.needs_meter else None
+        self.projects_max = projects_max
         self._observer = observer
         self.courier = courier or Courier()
         self.scheduler = Scheduler()

@@ -6,13 +6,11 @@ from typing import Any, Final
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Refusal, Violation
-from payment_sandbox.projects.quotas import QuotaReached
 
 STATUS_BY_REFUSAL: Final = {
     refusals.Unknown: 404,
     refusals.OrderChanged: 412,
     WaitTimedOut: 408,
-    QuotaReached: 507,
 }
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
@@ -26,7 +24,6 @@ TYPE_BY_REFUSAL: Final = {
     refusals.Unknown: "NotFound",
     refusals.OrderChanged: "PreconditionFailed",
     WaitTimedOut: "RequestTimeout",
-    QuotaReached: "InsufficientStorage",
 }
 TYPE_BY_STATUS: Final = {
     400: "BadRequest",

@@ -41,12 +41,12 @@ ERROR_DESCRIPTIONS: Final = {
     412: "The ETag in If-Match is out of date",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
-    429: "The server's project quota is exhausted, or too many attempts with a wrong token failed",
+    429: "The server has the maximum of projects, or too many attempts with a wrong token failed",
     501: "A part of the server is not installed; `value` is the command that installs it",
-    507: "A quota is exhausted, or the disk is full; the message says whether something has changed",
+    507: "The disk is full; the message says whether something has changed",
 }
 STORING_METHODS: Final = ("POST", "PUT", "PATCH")
-"""The HTTP methods that may increase a project's usage."""
+"""The HTTP methods of calls that store something."""
 BODILESS_DESCRIPTIONS: Final = {
     303: "Redirects to the next page, given in Location",
     304: "The order has not changed since the read that returned the ETag in If-None-Match",

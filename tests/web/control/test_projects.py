@@ -8,6 +8,7 @@ import requests
 from payment_sandbox.projects.settings import read_stored_settings
 from payment_sandbox.serving.server import Server
 from tests.support.driver import START, Sandbox, by, card, keyed, violations
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 
@@ -36,6 +37,17 @@ def test_a_project_is_made_from_its_settings(server: Server) -> None:
     for body in bodies:
         made = requests.post(f"{server.url}/control/projects/", json=body)
         assert made.json()["settings"]["mode"] == "test", "a body is optional"
+
+
+def test_a_deleted_project_makes_room_for_another() -> None:
+    """A project beyond the maximum is refused with 429, while those that exist still work."""
+    with make_server(max_projects=2) as server:
+        sandbox = Sandbox(server)
+        refused = sandbox.post("/control/projects/", {})
+        assert (refused.status_code, refused.json()["error"]["type"]) == (429, "RateLimited")
+        assert sandbox.create(card()).status_code == 201
+        sandbox.delete("/control/project/")
+        assert requests.post(f"{server.url}/control/projects/", timeout=60).status_code == 201
 
 
 @pytest.mark.rule("CTL-01")

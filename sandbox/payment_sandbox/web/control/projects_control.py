@@ -70,13 +70,13 @@ PROJECTS_FACE: Final = Face(
 )
 
 
-def refuse_beyond_quota(call: Call) -> None:
-    """Refuse a project beyond the server's quota.
+def refuse_surplus_project(call: Call) -> None:
+    """Refuse a project beyond the maximum of the server.
 
     Raises:
         RequestRefused: 429.
     """
-    projects_max = call.site.registry.services.quotas.projects
+    projects_max = call.site.registry.services.projects_max
     if projects_max is not None and call.site.registry.count() >= projects_max:
         value = f"this server has the maximum of {projects_max} projects (--max-projects); delete one first"
         raise RequestRefused(429, value)
@@ -120,10 +120,10 @@ def create_project(call: Call, settings: Any) -> tuple[Project, str]:
     """Create a project, and return it with its API key.
 
     Raises:
-        RequestRefused: 429 beyond the server's quota, 400 for settings with another project's key.
+        RequestRefused: 429 beyond the server's maximum, 400 for settings with another project's key.
         Invalid: lists every invalid setting.
     """
-    refuse_beyond_quota(call)
+    refuse_surplus_project(call)
     refuse_known_keys(call.site.registry, settings)
     return call.site.registry.create(settings)
 
