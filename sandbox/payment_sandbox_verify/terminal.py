@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import click
 import requests
 
-from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings
 from payment_sandbox.cli.options import LOOPBACK, fail, is_server_url, say
 from payment_sandbox.cli.remote.command_run import trust_authority
 from payment_sandbox.kernel.patterns import make_printable
@@ -38,7 +37,7 @@ CLEAN_UP_ADVICE: Final = "to cancel or refund them: payment-sandbox verify --url
 CALLS_PER_SECOND: Final = 5.0
 
 
-def verify(options: Mapping[str, Any], form: str) -> NoReturn:
+def verify(options: Mapping[str, Any], *, as_json: bool) -> NoReturn:
     """Compare a server with a sandbox, or clean up the orders of earlier runs."""
     file = options["differences"]
     if file is not None and not file.absolute().parent.is_dir():
@@ -54,7 +53,7 @@ def verify(options: Mapping[str, Any], form: str) -> NoReturn:
             compared = compare(player, live=live, progress=_progress_printer())
         except NotVerified as error:
             fail(make_printable(str(error)))
-    _report_and_exit(compared, file, form, by_rule=options["by_rule"])
+    _report_and_exit(compared, file, as_json=as_json, by_rule=options["by_rule"])
 
 
 def _is_live(service: Service, *, is_test: bool, yes_live: bool) -> bool:
@@ -116,15 +115,12 @@ def _stop_between_calls(service: Service) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _report_and_exit(compared: Comparison, file: Path | None, form: str, *, by_rule: bool) -> NoReturn:
+def _report_and_exit(compared: Comparison, file: Path | None, *, as_json: bool, by_rule: bool) -> NoReturn:
     """Print the results, write the settings, and exit."""
     if file is not None:
         _write_file(file, format_settings_file(compared, file.name))
-    if form == JSON:
+    if as_json:
         say(*json.dumps(report_data(compared), indent=2).split("\n"))
-    elif form in (GITHUB, SARIF):
-        annotations = [Annotation(each.rule, each.reason) for each in compared.differing]
-        say(*format_findings(annotations, form, "verify"))
     else:
         say(*report_lines(compared, file, by_rule=by_rule))
     sys.exit(1 if compared.differing else 0)

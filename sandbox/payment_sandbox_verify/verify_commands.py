@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from payment_sandbox.cli.annotations import JSON, format_option
 from payment_sandbox.cli.options import Port, SecondsOption
 from payment_sandbox.loading import lazy
 
@@ -77,12 +76,11 @@ method_names = click.option(
 @method_names
 @click.option("--by-rule", is_flag=True, help="List each rule, also those that agree or were not compared.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@format_option
-def verify(as_json: bool, form: str, **options: Any) -> None:
+def verify(as_json: bool, **options: Any) -> None:
     """Play one conversation on a server that implements this API and on a sandbox, and list where their
     answers differ.
 
     The command creates test orders and cancels or refunds them; it stops if they are not test orders. The
     exit code is 1 if the server deviates from a rule.
     """
-    terminal.verify(options, JSON if as_json else form)
+    terminal.verify(options, as_json=as_json)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from payment_sandbox.cli.annotations import format_option
 from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ else:
     help="Write the findings to this .json file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@format_option
 @click.argument("command", nargs=-1, required=True)
 def rehearse(**options: Any) -> None:
     """Run a suite repeatedly, with one thing changed at a time.

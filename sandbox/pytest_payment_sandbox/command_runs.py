@@ -3,13 +3,12 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn, TypeVar
 from zlib import crc32
 
-from payment_sandbox.cli.annotations import JSON, TEXT, Annotation, format_findings
 from payment_sandbox.cli.options import fail, say
 from pytest_payment_sandbox.rehearsal.budget import Budget, format_duration, parse_seconds
 from pytest_payment_sandbox.rehearsal.changes import parse_variation
@@ -39,7 +38,6 @@ class SuiteOptions(NamedTuple):
     test: str
     report: Path | None
     as_json: bool
-    form: str
     command: tuple[str, ...]
 
     @property
@@ -113,22 +111,12 @@ def _select(baselines: dict[str, Run], wanted: str) -> dict[str, Run]:
 
 
 def _format(options: SuiteOptions, tests: Reports) -> list[str]:
-    form = JSON if options.as_json else options.form
-    if form == JSON:
+    if options.as_json:
         return [json.dumps({"tests": list(tests)})]
-    if form == TEXT:
-        lines = [line for test in tests for line in lines_of(test, with_name=True)]
-        notes = [note for test in tests for note in test["notes"]]
-        notes += [f"the full report is in {options.report}"] if options.report is not None else []
-        return [*lines, summary(tests, "--budget"), *rows_of(tests), *notes]
-    return format_findings(list(_annotations(tests)), form, "rehearse")
-
-
-def _annotations(tests: Reports) -> Iterator[Annotation]:
-    for test in tests:
-        for finding in test["findings"]:
-            sentence = f"{test['test']}: {finding['sentence']}"
-            yield Annotation(finding["kind"], sentence, finding["lesson"])
+    lines = [line for test in tests for line in lines_of(test, with_name=True)]
+    notes = [note for test in tests for note in test["notes"]]
+    notes += [f"the full report is in {options.report}"] if options.report is not None else []
+    return [*lines, summary(tests, "--budget"), *rows_of(tests), *notes]
 
 
 def _refuse_unplayed(only: Sequence[str], outcomes: Sequence[RehearsalOutcome]) -> None:

@@ -78,6 +78,25 @@ def test_a_program_gets_json(run: Run, watched: Sandbox) -> None:
     assert {**printed, "servers": served["servers"]} == served
 
 
+def test_the_review_of_all_projects_names_their_tests(run: Run, watched: Sandbox) -> None:
+    """Each finding names the section to read, and with ``--all-projects`` its test."""
+    watched.patch("/control/project/", {"name": "a basket is paid once"})
+    for _ in range(2):
+        watched.create(card(), merchant_order_id="shop-1")
+    own, every = run("review"), run("review", "--all-projects")
+    assert own.returncode == every.returncode == 1
+    section = "docs mistakes#after-a-lost-response"
+    assert (
+        f"See payment-sandbox {section} or {watched.url}/docs/mistakes/#after-a-lost-response\n" in own.stdout
+    )
+    assert "Test: " not in own.stdout
+    (mistake,) = (
+        text for text in f"\n{every.stdout}".split("\nORD-07: ")[1:] if "a basket is paid once" in text
+    )
+    assert "'shop-1'" in mistake.splitlines()[0]
+    assert "\n  Test: a basket is paid once\n" in mistake
+
+
 def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
     """A scenario is given by name or as a file."""
     assert run("scenario").stdout.startswith("default:")

@@ -3,16 +3,17 @@
 import json
 import sys
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from payment_sandbox import judge
-from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say, short_time
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
 from payment_sandbox.client import project_review
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.projects.events import Event
 
 if TYPE_CHECKING:
@@ -106,34 +107,29 @@ def journal(
 
 
 @remote("review", example="review --all-projects", covers=("reviewed", "all_findings"))
-@format_option
 @click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
-def review(call: CommandRun, form: str, all_projects: bool) -> None:
+def review(call: CommandRun, all_projects: bool) -> None:
     """List the integration's mistakes; exit code 1 if there are any."""
     named = _fetch_findings(call, all_projects=all_projects)
-    findings = [finding._asdict() for _, finding in named]
-    if form in (GITHUB, SARIF):
-        annotations = [Annotation.of(finding, name) for name, finding in named]
-        say(*format_findings(annotations, form, "review"))
-    else:
-        call.as_json = call.as_json or form == JSON
-        call.show(
-            findings,
-            lambda answer: (
-                "\n".join(
-                    str(judge.Finding(**{**each, "page": f"{call.sandbox.base_url}{each['page']}"}))
-                    for each in answer
-                )
-                or "no mistakes found"
-            ),
-        )
+    tests = [make_printable(name) for name, _ in named]
+    call.show(
+        [finding._asdict() for _, finding in named],
+        lambda answer: (
+            "\n".join(map(partial(_finding_text, call.sandbox.base_url), answer, tests))
+            or "no mistakes found"
+        ),
+    )
     sys.exit(1 if any(not finding.healed for _, finding in named) else 0)
 
 
+def _finding_text(base_url: str, finding: dict[str, Any], test: str) -> str:
+    text = str(judge.Finding(**{**finding, "page": f"{base_url}{finding['page']}"}))
+    return f"{text}\n  Test: {test}" if test else text
+
+
 def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[tuple[str, judge.Finding]]":
-    """Return the findings, each with the name of its project."""
+    """Return the findings, those of all projects with the name of theirs, which is that of the test."""
     if not all_projects:
-        name = call.sandbox.project()["settings"]["name"]
-        return [(name, finding) for finding in project_review.review(call.sandbox)]
+        return [("", finding) for finding in project_review.review(call.sandbox)]
     reviews: list[Any] = list(call.sandbox.all_findings())
     return [(each["name"], judge.Finding.from_data(item)) for each in reviews for item in each["findings"]]
