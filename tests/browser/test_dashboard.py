@@ -11,7 +11,7 @@ from tests.support.driver import Sandbox, card
 from tests.support.samples import of_the_day
 from tests.support.shop import Received, Shop
 
-VIEW_TITLES = (*FRAME_VIEWS, "order", "webhook", "request", "comparison")
+VIEW_TITLES = (*FRAME_VIEWS, "order", "webhook", "request")
 WIDTHS = (390, 1280, 1920, 2560)
 WIRE_BYTES_MAX = 100_000
 
@@ -36,8 +36,6 @@ def busy_project(watched: Sandbox, shop: Shop) -> tuple[Sandbox, dict[str, str]]
     webhook, entry = watched.webhooks()[0], watched.get("/control/journal/").json()["items"][0]
     paths = {view: f"{view}/" for view in VIEW_TITLES}
     paths["order"] = f"orders/{order['id']}/"
-    other = watched.get("/control/orders/").json()["items"][0]
-    paths["comparison"] = f"orders/{order['id']}/beside/{other['id']}/"
     paths["webhook"] = f"requests/{webhook['id']}/"
     paths["request"] = f"requests/{entry['id']}/"
     return watched, paths

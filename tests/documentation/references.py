@@ -166,7 +166,6 @@ STEP_NAMES: Final = {
     TIME: "the clock advance",
 }
 OFFER_PLACES: Final = {
-    OfferedIn.WHAT_IF: "**What if …** on an order's page",
     OfferedIn.SWITCH: "a dashboard switch",
     OfferedIn.SCENARIO: "scenario `{}`",
 }
@@ -182,7 +181,7 @@ def variations_table() -> str:
 
 
 def offers_table() -> str:
-    """Return the table of variations for a whole project, or for the replay of an order."""
+    """Return the table of variations for a whole project."""
     rows = []
     for offer in all_offers():
         places = "; ".join(OFFER_PLACES[place].format(offer.name) for place in offer.offered_in)

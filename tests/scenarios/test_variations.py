@@ -8,8 +8,6 @@ import pytest
 from payment_sandbox import PaymentSandbox, PaymentSandboxServer
 from payment_sandbox.judge.coverage import coverage
 from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.what_if import replay_with
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.scenarios.catalogue import ready_names
@@ -34,10 +32,10 @@ from pytest_payment_sandbox.rehearsal.changes import parse_changed_step, possibl
 from pytest_payment_sandbox.rehearsal.scenes import ACT_PLAYERS
 from tests.documentation.parts import PARTS
 from tests.support.dashboard import Dashboard
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox
 from tests.support.in_process import project_of
 
-EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SCENARIO
+EVERYWHERE = OfferedIn.SWITCH | OfferedIn.SCENARIO
 RISK = "the shop ships three times"
 
 
@@ -78,22 +76,15 @@ def test_rehearsals_and_the_documentation_offer_it() -> None:
     shown = PARTS["variations"]() + PARTS["offers"]()
     assert f"| `webhook` | `thrice` | the webhook came three times | {RISK} |" in shown
     (line,) = [line for line in shown.splitlines() if line.startswith("| Every webhook comes three times |")]
-    for words in ("What if …", "switch", "scenario `webhook-thrice`", RISK, "remove the rule"):
+    for words in ("switch", "scenario `webhook-thrice`", RISK, "remove the rule"):
         assert words in line
     assert "`webhook-thrice` | Every webhook comes three times" in PARTS["ready-scenarios"]()
 
 
 @pytest.mark.usefixtures("thrice")
 def test_the_dashboard_offers_it(watched: Sandbox) -> None:
-    """The button "What if …" applies the variation to a new order only, and a switch to all webhooks."""
-    order = watched.acted(watched.place(card()), "customer pay")
-    watched.settle()
+    """A switch applies the variation to all webhooks."""
     browser = Dashboard(watched)
-    notice = browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-thrice")
-    assert f"Every webhook comes three times. The risk: {RISK}." in notice.ids["notice"]
-    new_order = watched.get("/control/orders/?limit=1").json()["items"][0]
-    attempts = {item["order_id"]: len(item["attempts"]) for item in watched.webhooks()}
-    assert (attempts[new_order["id"]], attempts[order["id"]]) == (3, 1)
     shown = browser.press(browser.open("simulate/"), "switch=webhook-thrice")
     assert watched.get("/control/faults/").json()["webhooks"] == [{"then": {"duplicate": 3}, "matches": 0}]
     assert "Every webhook comes three times" in shown.text
@@ -125,11 +116,11 @@ def webhook_coverage(sandbox: PaymentSandbox) -> dict[str, list[str]]:
 
 
 def test_every_entry_is_complete() -> None:
-    """Every variation has a sentence and a risk, and a step or an offer that plays it."""
+    """Every variation has a sentence and a risk, and a step, an offer or coverage that uses it."""
     for each in variation_catalogue.VARIATIONS:
         assert each.sentence, each.name
         assert each.risk, each.name
-        assert each.kinds or each.offers, f"{each.name} has neither kinds nor offers"
+        assert each.kinds or each.offers or each.check, f"nothing uses {each.name}"
         if isinstance(each.effect, ReplacementScene) and each.kinds:
             acts = {act for act in each.effect.acts if isinstance(act, Act)}
             assert acts <= ACT_PLAYERS.keys(), f"nothing plays {each.name}"
@@ -164,19 +155,6 @@ def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: Variati
     payment_sandbox.client.faults(**offer.rules)
     shown = {offer.name: is_on for offer, is_on in switches(project_of(payment_sandbox))}
     assert shown == {name: name == offer.name for name in shown}
-
-
-@pytest.mark.parametrize("name", variation_catalogue.offers_in(OfferedIn.WHAT_IF))
-def test_every_what_if_offer_can_be_played(payment_sandbox: PaymentSandbox, name: str) -> None:
-    """Every "What if …" offer can be played with an authorized order."""
-    project = project_of(payment_sandbox)
-    attempt = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P1D"}
-    body = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [attempt]}
-    order = create_by_hand(project, body, body)
-    replayed = replay_with(
-        project, order, name, body, lambda changed: create_by_hand(project, changed, changed)
-    )
-    assert replayed.status != project.find_order(order.id).status or name == "expires"
 
 
 def test_attempts_and_forms_are_rehearsed_by_kind() -> None:

@@ -29,7 +29,7 @@ class Dashboard:
     def press(self, page: Page, value: str, status: int = 200, **fields: str) -> Page:
         """Press the button with this value; the fields of its form are sent, too, with these changes.
 
-        ``again=expired`` is the button with this name and value.
+        ``recipe=expired`` is the button with this name and value.
         """
         form, name = self.button(page, value)
         return self.send(form, {name: value.removeprefix(f"{name}="), **fields}, page, status)

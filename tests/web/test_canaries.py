@@ -44,7 +44,7 @@ REPEATED: Final = {
 REPEATING_ROUTES: Final = re.compile(
     r"api\.|pages\.|control\.(orders|overview|qr_requests|snapshot|project)$"
     r"|projects\.projects"
-    r"|dashboard\.(get_orders_view|get_order_view|get_comparison|get_snapshot|get_evidence|get_simulate_view"
+    r"|dashboard\.(get_orders_view|get_order_view|get_snapshot|get_evidence|get_simulate_view"
     r"|get_settings_view|get_picture|get_mermaid)"
 )
 """The routes that show orders, QR requests and settings, and so repeat what ``REPEATED`` allows."""

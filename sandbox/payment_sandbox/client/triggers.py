@@ -6,8 +6,7 @@ from typing import Any, Final, cast
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.plain import path_of
-from payment_sandbox.operations.recipes import CLOCK_ACTOR, RECIPES, RecipeStep, half_of
-from payment_sandbox.operations.what_if import UNPAID_EXPIRIES
+from payment_sandbox.operations.recipes import CLOCK_ACTOR, EXPIRIES, RECIPES, RecipeStep, half_of
 from payment_sandbox.orders.actions import CUSTOMER, ActionName, Actor
 from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.web.answers.records import OrderOverview
@@ -26,7 +25,7 @@ def _run_step(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
     order = known["order"]
     details: dict[str, Any] = {"amount": half_of(order["amount"])} if step.is_part else {}
     if step.actor == CLOCK_ACTOR:
-        due = [item["at"] for item in known["agenda"] if item["kind"] in UNPAID_EXPIRIES]
+        due = [item["at"] for item in known["agenda"] if item["kind"] in EXPIRIES]
         if not due:
             raise TriggerImpossible(f"order {order_id} can no longer expire")
         sandbox.clock.advance(to=max(due))

@@ -1,7 +1,7 @@
 """Coverage: the outcomes, webhooks and refusals handled by a shop, out of all possible cases.
 
-A case is covered once it has occurred without an open finding. Cases played by hand, such as
-with "What if …", are listed separately: they do not prove that the shop handles them by itself.
+A case is covered once it has occurred without an open finding. Cases played by hand
+are listed separately: they do not prove that the shop handles them by itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ HOW_TO_MEET: Final[Mapping[str, str]] = {
     REFUND_FAILED: "use the scenario refund-fails-later, and let your shop refund",
     DELIVERED: "set the webhook address, and let your shop answer with 200",
     "twice": "switch on the fault that sends every webhook twice",
-    "lost": "choose What if … on the page of an order, and lose its webhooks",
+    "lost": "use the scenario webhook-lost",
     "late": "switch on the fault that delays every webhook",
     "retried": "let your shop answer a webhook with an error, and its retry with 200",
     "before the response": "set the webhook timing to before_response",

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, Final, NamedTuple
 
-from payment_sandbox.judge.lessons import CALL_VERBS, FAILING_REFUNDS, where_to_read
+from payment_sandbox.judge.lessons import CALL_VERBS, where_to_read
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import longest_unit, timestamp
 from payment_sandbox.orders.amounts import euros
@@ -67,11 +67,6 @@ class Finding(NamedTuple):
     preceded_by: tuple[
         Annotated[str, "The id of a right record before them, such as a first refund."], ...
     ] = ()
-
-    @property
-    def is_about_refund(self) -> bool:
-        """Whether the mistake concerns refunds, so that no other payment can show it."""
-        return self.page == FAILING_REFUNDS.path
 
     @property
     def consequence(self) -> str:

@@ -2,5 +2,5 @@
 
 Other packages may import ``act``, ``advance``, ``agenda``, ``attempts``, ``authorizations``, ``bank_qr``,
 ``by_hand``, ``cancel``, ``choose_scenario``, ``create_order``, ``find_orders``, ``move_clock``, ``recipes``,
-``redelivery``, ``refund``, ``review_scenario``, ``update``, ``wait`` and ``what_if``.
+``redelivery``, ``refund``, ``review_scenario``, ``update`` and ``wait``.
 """

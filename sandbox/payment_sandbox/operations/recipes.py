@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.operations.act import act
+from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.what_if import expire
+from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
@@ -15,6 +16,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import LIVE_MODE
 
 CLOCK_ACTOR: Final = "clock"
+EXPIRIES: Final = ("expiry", "page-expiry")  # of unpaid orders
 SAMPLE_CUSTOMER: Final = {
     "first_name": "Noor",
     "last_name": "Visser",
@@ -158,9 +160,16 @@ def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
 def _perform(project: Project, order: Order, step: RecipeStep) -> None:
     amount_cents = half_of(order.amount_cents) if step.is_part else None
     if step.actor == CLOCK_ACTOR:
-        expire(project, order)
+        _expire(project, order)
     elif step.actor == MERCHANT_ACTOR:
         whole_cents = order.amount_cents if step.action in ("capture", "void") else None
         act_as_merchant(project, order.id, step.action, amount_cents or whole_cents)
     else:
         act(project, order.id, Action(step.actor, step.action, step.reason, amount_cents=amount_cents))
+
+
+def _expire(project: Project, order: Order) -> None:
+    """Advance the clock exactly to the last expiry of an unpaid order."""
+    ends = [due.at for due in entries_of(project.epoch, order) if due.item.kind in EXPIRIES]
+    if ends:
+        advance_clock(project, {"to": max(ends)})

@@ -112,13 +112,12 @@ class Act(NamedTuple):
 
 
 class ReplacementScene(NamedTuple):
-    """A scene that replaces or extends the planned action or advance; rehearsals and "What if …" play it.
+    """A scene that replaces or extends the planned action or advance.
 
     Its acts follow each other; one of them can also be an action, or a period that passes, such as ``P3D``.
     """
 
     acts: tuple[Act | Action | str, ...]
-    moves_clock: bool = False
 
     @property
     def required_traits(self) -> Trait:
@@ -180,7 +179,6 @@ VariationEffect = (
 class OfferedIn(Flag):
     """The features that offer a variation, apart from rehearsals."""
 
-    WHAT_IF = auto()  # "What if …" on the page of an order
     SWITCH = auto()  # a dashboard switch
     SCENARIO = auto()  # a ready-made scenario
 
@@ -189,11 +187,10 @@ EMPTY_DOCUMENT: Final[Document] = MappingProxyType({})
 
 
 class VariationOffer(NamedTuple):
-    """An offer to play a variation for a whole project, or on a replay of an order.
+    """An offer to play a variation for a whole project.
 
     ``when`` selects the webhooks or requests. ``effect`` overrides the variation's own.
-    ``settings`` are changed instead of adding rules. ``findings`` are the rules of findings that
-    the offer demonstrates.
+    ``settings`` are changed instead of adding rules.
     """
 
     name: str
@@ -202,13 +199,7 @@ class VariationOffer(NamedTuple):
     when: Document = EMPTY_DOCUMENT
     effect: VariationEffect | None = None
     settings: Document = EMPTY_DOCUMENT
-    findings: tuple[str, ...] = ()
     risk: str = ""  # copied from the variation
-
-    @property
-    def label(self) -> str:
-        """The name with spaces instead of hyphens."""
-        return self.name.replace("-", " ")
 
     @property
     def sentence(self) -> str:
@@ -227,12 +218,7 @@ class VariationOffer(NamedTuple):
     @property
     def undo(self) -> str:
         """Instructions to undo the variation."""
-        if self.settings:
-            return "restore the setting"
-        if self.rules:
-            return "remove the rule; a rule for one order ends with the order"
-        moves_clock = isinstance(self.effect, ReplacementScene) and self.effect.moves_clock
-        return "restore a snapshot from before" if moves_clock else "create a new order"
+        return "restore the setting" if self.settings else "remove the rule"
 
     @property
     def scenario(self) -> Document:

@@ -1,7 +1,7 @@
 """The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
-Rehearsals play a variation at one step of a test. Offers play it for a project, or on a replay of an order:
-as a dashboard switch, as "What if …", or as a scenario. Coverage reports
+Rehearsals play a variation at one step of a test. Offers play it for a project,
+as a dashboard switch or as a scenario. Coverage reports
 whether the variation occurred, and the documentation lists all variations. To add a variation, add an entry.
 """
 
@@ -115,7 +115,7 @@ LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW_SCREENING: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
 AT_ONCE, AT_REST, SUSPECT, THREADS, *_ = Trait
-WHAT_IF, SWITCH, SCENARIO = OfferedIn
+SWITCH, SCENARIO = OfferedIn
 
 DO: Final = Act("perform the action, or advance the clock")
 RETURN: Final = Act("return to the shop", Trait.RETURN)
@@ -138,7 +138,6 @@ LAPSE_AUTHORIZATION: Final = Act(
     "wait until the authorization has expired", condition=lambda step: step.has_authorization
 )
 RESTART_SHOP: Final = Act("restart the shop", Trait.RESTART)
-CAPTURE_IN_PARTS: Final = Act("capture in parts")
 OPEN_PAGE: Final = Action(CUSTOMER, "visit")
 
 
@@ -146,9 +145,8 @@ def _scene(*acts: Act | Action | str) -> ReplacementScene:
     return ReplacementScene(acts)
 
 
-WALKS_AWAY: Final = ReplacementScene((), moves_clock=True)
-LAPSES: Final = ReplacementScene((DO, LAPSE_AUTHORIZATION), moves_clock=True)
-CAPTURES_IN_PARTS: Final = _scene(DO, CAPTURE_IN_PARTS)
+WALKS_AWAY: Final = _scene()
+LAPSES: Final = _scene(DO, LAPSE_AUTHORIZATION)
 MANUAL_CAPTURE: Final = PriorEvent("the merchant captures by hand")
 MANUAL_PART_CAPTURE: Final = PriorEvent("the merchant captures half by hand")
 CUSTOMER_PAYMENT: Final = PriorEvent("the customer pays")
@@ -202,8 +200,7 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer(
             "webhook-twice",
             "Every webhook arrives twice",
-            WHAT_IF | SWITCH | SCENARIO,
-            findings=("HOOK-10",),
+            SWITCH | SCENARIO,
         )
     ),
     _webhook(
@@ -217,8 +214,7 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer(
             "webhook-lost",
             "No webhook ever arrives, without any error",
-            WHAT_IF | SCENARIO,
-            findings=("HOOK-12",),
+            SCENARIO,
         )
     ),
     _webhook(
@@ -232,7 +228,7 @@ VARIATIONS: tuple[Variation, ...] = (
         "late", "{step} arrived an hour late", Delay("PT1H"), UNSHIPPED, AT_REST | SUSPECT, check=_was_late
     ).with_offers(
         VariationOffer(
-            "webhook-late", "Every webhook arrives 10 minutes late", WHAT_IF | SWITCH, effect=Delay("PT10M")
+            "webhook-late", "Every webhook arrives 10 minutes late", SWITCH, effect=Delay("PT10M")
         ),
         VariationOffer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
     ),
@@ -251,8 +247,6 @@ VARIATIONS: tuple[Variation, ...] = (
         UNSHIPPED,
         check=_was_retried,
         reported_as="retried",
-    ).with_offers(
-        VariationOffer("slow-shop", "The first attempt of each webhook times out", WHAT_IF, effect=Timeout())
     ),
     _call(
         "early",
@@ -411,9 +405,7 @@ VARIATIONS: tuple[Variation, ...] = (
         SUSPECT,
     ),
     _customer("returns-unpaid", "the customer returned without having paid", _scene(RETURN), UNPAID_GOODS),
-    _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID_GOODS).with_offers(
-        VariationOffer("declined", "The bank declines the payment", WHAT_IF, findings=("HOOK-08", "FLOW-15"))
-    ),
+    _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID_GOODS),
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID_GOODS),
     _customer(
         "fails-then-pays",
@@ -427,11 +419,7 @@ VARIATIONS: tuple[Variation, ...] = (
         _scene(Action(CUSTOMER, "cancel"), CHOOSE_AGAIN, DO),
         UNSHIPPED,
     ),
-    _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID_GOODS).with_offers(
-        VariationOffer(
-            "expires", "The customer does not pay in time; this moves the clock by a minute", WHAT_IF
-        )
-    ),
+    _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID_GOODS),
     _customer("pays-too-late", "{step} came after the expiry", _scene(EXPIRE, DO), UNSHIPPED),
     _payment(
         "last-moment",
@@ -491,25 +479,13 @@ VARIATIONS: tuple[Variation, ...] = (
         UNSHIPPED,
     ),
     _customer("three-days", "three days passed after {step}", _scene(DO, "P3D"), LAPSE),
-    _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSE).with_offers(
-        VariationOffer(
-            "authorization-expires",
-            "The shop captures nothing before the authorization expires; this moves the clock by a minute",
-            WHAT_IF,
-            findings=("CAP-03", "CAP-04"),
-        )
-    ),
+    _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSE),
     _direct_payment("month", "a month passed after {step}", _scene(DO, "P31D"), LAPSE),
     _direct_payment(
         "transfer-too",
         "the customer had chosen a bank transfer before, which arrived after {step}, too",
         _scene(TRANSFER_TOO),
         DOUBLE_PAYMENT,
-    ),
-    Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSE).with_offers(
-        VariationOffer(
-            "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, findings=("SET-47",)
-        )
     ),
     _action("restarted", "the shop was restarted after {step}", _scene(DO, RESTART_SHOP), UNSHIPPED, AT_REST),
     # The service

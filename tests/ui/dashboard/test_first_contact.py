@@ -179,17 +179,3 @@ def test_a_group_of_mistakes_has_one_action(watched: Sandbox, shop: Shop) -> Non
     assert "Choose Declined on the payment page" in page.text
     text = watched.get("/control/review/", headers={"Accept": "text/plain"}).text
     assert "and 16 more, until" in text
-
-
-def test_a_comparison_can_be_played_once_more(watched: Sandbox, shop: Shop) -> None:
-    """The comparison names its variation, repeats it, and leads to a test of the second order."""
-    order = watched.pay(watched.place(card()))
-    watched.settle()
-    browser = Dashboard(watched)
-    page = browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
-    assert "<h1>The same order again, " in page.answer.text
-    second = page.url.partition("/beside/")[2].partition("/")[0]
-    assert any(link.endswith(f"/orders/{second}/#test-code") for link in page.links)
-    once_more = browser.press(page, "again=webhook-twice")
-    assert f"/orders/{order['id']}/beside/" in once_more.url
-    assert second not in once_more.url

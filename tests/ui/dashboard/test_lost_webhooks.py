@@ -85,15 +85,6 @@ def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
     assert browser.open(f"orders/{order['id']}/").ids["believed"] == "nothing · webhook lost (fault)"
 
 
-def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:
-    """Delivered and lost webhooks of two orders are shown as a difference."""
-    arrived, lost = paid(watched), paid(watched, LOST)
-    page = Dashboard(watched).open(f"orders/{arrived['id']}/beside/{lost['id']}/")
-    rows = page.answer.text.partition("<tbody>")[2].split("<tr")
-    apart = [row for row in rows if 'data-testid="apart"' in row]
-    assert any("completed · lost (fault)" in row for row in apart)
-
-
 def test_the_commands_show_lost_webhooks(watched: Sandbox) -> None:
     """The commands for webhooks, one order and all orders show the loss."""
     order = paid(watched, LOST)

@@ -231,19 +231,6 @@ def test_a_wrong_call_of_the_shop_is_replaced(told: Sandbox, shop: Shop, tmp_pat
         assert not reports[f"right_{number}"], story.__name__
 
 
-def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
-    """A replayed order's mistake can be copied as a test."""
-    shops.refunds_for_each_copy(told, shop)
-    (order,) = (row for row in told.get("/control/orders/").json()["items"] if row["amount"] == 2450)
-    told.put("/control/faults/", {})
-    browser = Dashboard(told)
-    browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
-    code = read_test_code(told)
-    reports = run_modules(tmp_path, {"wrong": REFUNDS.source + code, "right": REFUNDS_ONCE.source + code})
-    assert "HOOK-10: Your shop refunded €5.00 four times" in reports["wrong"]
-    assert not reports["right"]
-
-
 @pytest.mark.parametrize(
     "story", [shops.refunds_at_a_double_click, shops.charges_after_a_decline, shops.has_no_address]
 )

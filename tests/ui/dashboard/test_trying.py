@@ -14,7 +14,12 @@ from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Form, Page
 from tests.support.shop import Shop
-from tests.ui.dashboard.test_again import read_newest
+
+
+def read_newest(sandbox: Sandbox) -> dict[str, Any]:
+    """Return the newest order."""
+    order: dict[str, Any] = sandbox.get("/control/orders/?limit=1").json()["items"][0]
+    return order
 
 
 def open_resend(sandbox: Sandbox) -> tuple[Dashboard, Page, Form]:

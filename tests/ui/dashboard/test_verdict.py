@@ -171,3 +171,35 @@ def test_a_long_history_is_reviewed_at_first_sight(watched: Sandbox) -> None:
     assert 'data-testid="marked"' in opened
     assert "did not read the order" in dashboard.open("mistakes/").answer.text
     assert "did not read the order" in dashboard.open(f"orders/{order['id']}/").ids["verdict"]
+
+
+def test_missing_reads_are_shown(watched: Sandbox, shop: Shop) -> None:
+    """Each answered webhook shows a missing read until the shop reads the current status."""
+    order = pays(watched)
+    browser = Dashboard(watched)
+    first_page = browser.open(f"orders/{order['id']}/")
+    assert first_page.answer.text.count('class="row missing"') == 2
+    assert "your shop did not read the order" in first_page.answer.text
+    watched.read(order)
+    refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500}).json()
+    watched.settle()
+    page = browser.open(f"orders/{order['id']}/").answer.text
+    assert page.count('class="row missing"') == 1
+    assert "your shop did not read the refund" in page
+    watched.read(refund)
+    watched.read(order)
+    assert 'class="row missing"' not in browser.open(f"orders/{order['id']}/").answer.text
+
+
+def test_calls_are_described_in_words(watched: Sandbox) -> None:
+    """The history describes each call in words, with its amount."""
+    order = watched.authorized()
+    attempt = watched.read(order)["transactions"][0]["id"]
+    base = f"/v1/orders/{order['id']}/"
+    watched.post(f"{base}transactions/{attempt}/captures/amount/", {"amount": 500, "description": "x"})
+    watched.post(f"{base}refunds/", {"amount": 100})
+    for invalid_amount in (10**4000, -(10**4000), True, "x", None, [1]):
+        watched.post(f"{base}refunds/", {"amount": invalid_amount})
+    history = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
+    for words in ("creates the order · €20.00", "reads the order", "captures · €5.00", "refunds · €1.00"):
+        assert words in history

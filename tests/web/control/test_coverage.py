@@ -126,7 +126,7 @@ def test_actions_by_hand_are_listed_separately(sandbox: Sandbox) -> None:
     paid = sandbox.pay(sandbox.place(card()))
     browser = Dashboard(sandbox)
     browser.press(browser.open(f"orders/{paid['id']}/"), "merchant refund", amount="1.00")
-    page = browser.press(browser.open(f"orders/{paid['id']}/"), "again=declined")
+    page = browser.press(browser.open(), "recipe=declined")
     order_by_hand = sandbox.get("/control/orders/").json()["items"][0]["id"]
     by_hand = {"met_by": [], "count": 0, "wrong": []}
     assert read_cell(sandbox, "credit-card", "declined") == {**by_hand, "by_hand": [order_by_hand]}

@@ -2,7 +2,6 @@
 
 from payment_sandbox.ui.dashboard import (
     clock_bar,
-    comparison,
     entrance,
     front_page,
     mistakes,
@@ -17,7 +16,6 @@ from payment_sandbox.ui.dashboard.frame import FACE
 __all__ = [
     "FACE",
     "clock_bar",
-    "comparison",
     "entrance",
     "front_page",
     "mistakes",

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import chain, takewhile
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from werkzeug.wrappers import Response
 
-from payment_sandbox.judge import FindingGroup, cents_at_risk
+from payment_sandbox.forms import read
+from payment_sandbox.judge import cents_at_risk
 from payment_sandbox.judge.beliefs import is_behind, shop_statuses
+from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.recipes import SAMPLE_CUSTOMER, SAMPLE_LINES, play, playable_recipes
 from payment_sandbox.operations.redelivery import unsent_webhooks
@@ -17,8 +20,6 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
-from payment_sandbox.scenarios.variation import VariationOffer
-from payment_sandbox.ui.dashboard.comparison import create_manual_order, failing_variation, what_if_options
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     ORDERS_PATH,
@@ -31,13 +32,14 @@ from payment_sandbox.ui.dashboard.frame import (
 )
 from payment_sandbox.ui.dashboard.reviewing import CurrentReview, current_review
 from payment_sandbox.ui.dashboard.snippets import command
+from payment_sandbox.web.answers.order_tables import OrderForm
 from payment_sandbox.web.answers.overview import order_rows
-from payment_sandbox.web.answers.reproductions import creation_of
 from payment_sandbox.web.answers.verdict import look_of
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.routes import route
 
+ORDER_FORM: Final = OrderForm()
 ROWS_SHOWN: Final = 50
 MISTAKES_SHOWN: Final = 5
 ALL: Final = "all"
@@ -112,7 +114,6 @@ def get_orders_view(call: Call, project_id: str) -> Response:
         filters={name: label for name, label in SHOWN.items() if listed.counts[name]},
         mistakes=mistakes,
         at_risk=cents_at_risk(each for group in mistakes for each in group.findings),
-        failing={each.name: failing_case(project, each) for each in mistakes[:MISTAKES_SHOWN]},
         affected={each.name: each.orders for each in mistakes[:MISTAKES_SHOWN]},
         recipes=playable_recipes(project.settings.mode),
         **_first_payment_values(project, listed),
@@ -162,14 +163,6 @@ def _rows(project: Project, known: CurrentReview | None, orders: list[Order]) ->
         yield project.masking.mask_record(row)
 
 
-def failing_case(project: Project, group: FindingGroup) -> VariationOffer | None:
-    """Return the variation of a group's first order that shows the mistake again, if any."""
-    if not group.orders:
-        return None
-    order = project.find_order(group.orders[0])
-    return failing_variation([group], what_if_options(project, order, creation_of(project, order)))
-
-
 def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, object]:
     """Return the introduction, which ends once the shop has answered the webhooks of the first payment."""
     paid = listed.counts["paid"]
@@ -194,7 +187,7 @@ def post_test_order(call: Call, project_id: str) -> Response:
     """Create a test order."""
     project = enter(call, project_id)
     call.hold_webhooks()
-    order = create_manual_order(project, TEST_ORDER, {})
+    order = create_manual_order(project, TEST_ORDER)
     return redirect(url(project, f"orders/{order.id}/"))
 
 
@@ -202,10 +195,13 @@ def post_test_order(call: Call, project_id: str) -> Response:
 def post_order_in_a_state(call: Call, project_id: str) -> Response:
     """Create a test order in a chosen state."""
     project = enter(call, project_id)
-    order = play(
-        project, call.request.form.get("recipe", ""), lambda body: create_manual_order(project, body, {})
-    )
+    order = play(project, call.request.form.get("recipe", ""), partial(create_manual_order, project))
     return redirect(url(project, f"orders/{order.id}/"))
+
+
+def create_manual_order(project: Project, body: Mapping[str, Any]) -> Order:
+    """Create an order as a merchant would in the back office."""
+    return create_by_hand(project, {**read(ORDER_FORM, body), "client": {}}, body)
 
 
 FIRST_BODY: Final = {"currency": "EUR", "amount": 1295, "description": "Socks"}

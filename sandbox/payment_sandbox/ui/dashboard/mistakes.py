@@ -12,7 +12,6 @@ from payment_sandbox.ui.dashboard.frame import (
     enter,
     show,
 )
-from payment_sandbox.ui.dashboard.front_page import failing_case
 from payment_sandbox.ui.dashboard.reviewing import current_review
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.routes import route
@@ -29,7 +28,6 @@ def get_mistakes_view(call: Call, project_id: str) -> Response:
         project,
         "mistakes",
         groups=known.groups,
-        failing={each.name: failing_case(project, each) for each in known.mistakes},
         evidence_of=lambda finding: list(
             zip(finding.requests, finding.preceded_by + finding.shown_by, strict=False)
         ),

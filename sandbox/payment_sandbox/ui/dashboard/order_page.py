@@ -19,7 +19,6 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
-from payment_sandbox.ui.dashboard.comparison import failing_variation, what_if_options
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     ORDER_PATH,
@@ -131,7 +130,6 @@ def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
 def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
     known, created = verdict(project, order), creation_of(project, order)
     overview = order_overview(project, order)
-    variations = what_if_options(project, order, created)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
     return {
@@ -149,8 +147,6 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "test_code": reproduction(project, order, known.findings),
         "format_body": format_body,
         **_history_values(call, project, order, known),
-        "variations": variations,
-        "failing": failing_variation(known.mistakes[:1], variations),
     }
 
 

@@ -30,7 +30,6 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import ERROR_STATUS_MIN, LoggedRequest, ReachedStatus, number_of
 from payment_sandbox.projects.order_logs import OrderLog, order_logs
 from payment_sandbox.projects.project import Project
-from payment_sandbox.ui.dashboard.comparison import create_manual_order
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     PROJECT_PATH,
@@ -42,6 +41,7 @@ from payment_sandbox.ui.dashboard.frame import (
     url,
     valid_query,
 )
+from payment_sandbox.ui.dashboard.front_page import create_manual_order
 from payment_sandbox.ui.dashboard.notices import Notice, answer_notice, with_notice
 from payment_sandbox.ui.dashboard.snippets import curl, format_body
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
@@ -303,7 +303,7 @@ def _webhook_values(project: Project, delivery: Delivery) -> Mapping[str, object
 def post_test_webhook(call: Call, project_id: str) -> Response:
     """Pay a test order, and show the shop's answers to its webhooks."""
     project = enter(call, project_id)
-    order = play(project, "paid", lambda body: create_manual_order(project, body, {}))
+    order = play(project, "paid", partial(create_manual_order, project))
     project.settle(ANSWER_SECONDS, orders=[order.id])
     back = form_page(call) or url(project, "requests/")
     return redirect(with_notice(project, back, answer_notice(project, order.id)))

@@ -25,7 +25,6 @@ from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.scenarios.sentences import rule_in_words
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variation_catalogue import offers_in
-from payment_sandbox.ui.dashboard.comparison import create_manual_order
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     PROJECT_PATH,
@@ -36,6 +35,7 @@ from payment_sandbox.ui.dashboard.frame import (
     show,
     url,
 )
+from payment_sandbox.ui.dashboard.front_page import create_manual_order
 from payment_sandbox.ui.dashboard.notices import Notice, with_notice
 from payment_sandbox.ui.dashboard.order_page import parse_cents
 from payment_sandbox.ui.dashboard.snippets import command
@@ -166,7 +166,7 @@ def post_card(call: Call, project_id: str) -> Response:
         raise Invalid([Violation("card", f"choose one of: {', '.join(STORABLE_CARDS)}")])
     cents = parse_cents(call, "amount") or SAMPLE_CENTS
     call.hold_webhooks()
-    order = create_manual_order(project, _first_payment(use, cents), {})
+    order = create_manual_order(project, _first_payment(use, cents))
     act(project, order.id, Action(CUSTOMER, "pay", card=name))
     notice = Notice(f"Stored {STORABLE_CARDS[name].truncated_pan} with the payment of", (order.id,))
     return redirect(with_notice(project, url(project, "simulate/"), notice))
