@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 from click.shell_completion import get_completion_class
 
-from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.extensions import (
@@ -27,11 +26,12 @@ from payment_sandbox.orders.refusals import Invalid, Unknown
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
-    from payment_sandbox.cli import remote
+    from payment_sandbox.cli import mcp, remote
     from payment_sandbox.operations import choose_scenario, review_scenario
     from payment_sandbox.serving import server
     from payment_sandbox.ui.docs import sections
 else:
+    mcp = lazy("payment_sandbox.cli.mcp")
     remote = lazy("payment_sandbox.cli.remote")
     choose_scenario = lazy("payment_sandbox.operations.choose_scenario")
     review_scenario = lazy("payment_sandbox.operations.review_scenario")
@@ -67,8 +67,8 @@ class Program(Group):
         return loaded
 
     def add_remote_commands(self) -> None:
-        """Add the commands for a running server; ``serve`` starts without loading them."""
-        for command in remote.COMMANDS:
+        """Add the commands for a running server, and ``mcp``; ``serve`` starts without loading them."""
+        for command in (*remote.COMMANDS, mcp.mcp):
             self.add_command(command)
 
 
@@ -118,12 +118,6 @@ def schema() -> None:
     say(*json.dumps(choose_scenario.file_schema(), indent=2).split("\n"))
 
 
-@commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
-def skill() -> None:
-    """Print a skill for coding agents: integrate in five steps, and check each."""
-    say(*sections.skill().rstrip().split("\n"))
-
-
 @commands.command(epilog="Example: payment-sandbox docs mistakes#read-the-order")
 @click.argument("section", default="agents")
 def docs(section: str) -> None:
@@ -145,7 +139,6 @@ def completion(shell: str) -> None:
 
 
 commands.add_command(serve)
-commands.add_command(mcp)
 
 
 def _with_example(error: click.ClickException) -> str:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import payment_sandbox
-from payment_sandbox.cli.agent_tools import control_calls
+from payment_sandbox.cli.mcp import Tools
 from payment_sandbox.cli.remote import COMMANDS as SHELL
 from payment_sandbox.cli.remote import COVERED
 from payment_sandbox.client.client import CONTROL_TOKEN_PATHS, SandboxClient
@@ -36,8 +36,9 @@ def test_the_shell_has_every_call() -> None:
 
 
 def test_agents_can_make_every_call() -> None:
-    """One tool makes any call."""
-    assert set(control_calls()) == {each.name for each in CALLS}
+    """Each call is a tool, beside two of their own."""
+    tools = set(Tools(SandboxClient("http://127.0.0.1:9", "")).by_name)
+    assert tools == {"make_order", "docs", *(each.name for each in CALLS)}
 
 
 def test_node_and_php_have_every_call_of_a_project() -> None:

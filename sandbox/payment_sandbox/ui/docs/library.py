@@ -1,4 +1,4 @@
-"""The pages in reading order, the overview and the skill."""
+"""The pages in reading order and the overview."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -67,8 +67,7 @@ OpenAPI description of both at /openapi.json. The first project has the key sand
 READING_LIST: Final = """## Read these five pages
 
 Read them in this order, and look up the others when you need them. In languages other than Python, read
-"Node", "PHP" or "Other languages" instead of "pytest". `payment-sandbox skill` prints the page "Coding
-agents" as a skill, and `payment-sandbox mcp` offers the sandbox as tools.
+"Node", "PHP" or "Other languages" instead of "pytest". `payment-sandbox mcp` offers the sandbox as tools.
 """
 
 
@@ -84,21 +83,6 @@ def overview(address: str) -> str:
         "\n\n".join([INTRODUCTION.rstrip(), READING_LIST.rstrip(), format_list(PAGE_GROUPS[start]), *groups])
         + "\n"
     )
-
-
-SKILL_HEADER: Final = """---
-name: payment-orders
-description: Integrate a shop with the payment-orders API, and test it against its sandbox. Use for code that
-  creates payment orders, handles their webhooks, captures, voids or refunds.
----
-
-"""
-PAGE_LINK: Final = re.compile(r"\[([^\]]*)\]\(([a-z-]+)\.md[^)]*\)")
-
-
-def skill() -> str:
-    """Return the skill for coding agents: steps of an integration with checks, and mistakes to avoid."""
-    return SKILL_HEADER + PAGE_LINK.sub(r"\1 (page `\2` of the documentation)", read_source("agents"))
 
 
 def summary(name: str) -> str:

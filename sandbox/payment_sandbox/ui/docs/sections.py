@@ -8,10 +8,8 @@ from typing import Final, NamedTuple
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.judge.lessons import LESSONS
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source, skill, title
+from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source, title
 from payment_sandbox.ui.docs.rendering import headings
-
-__all__ = ["search", "section", "skill"]
 
 RESULTS_MAX: Final = 30
 WORDS_MAX: Final = 20  # all pages are read for each word
