@@ -29,7 +29,6 @@ TLS_EXTRA: Final = "payment-sandbox[tls]"
 COMPANY_DISTRIBUTION: Final = "payment-sandbox-company"
 COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
-    "verify": "payment-sandbox-verify",
 }
 """The distributions that provide further commands, by command."""
 

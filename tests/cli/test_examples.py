@@ -25,7 +25,6 @@ NOT_RUN = (
     "watch",
     "rehearse",
     "mcp",
-    "verify",
 )  # they run until Ctrl-C or run a suite, and have tests of their own
 
 

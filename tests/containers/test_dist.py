@@ -17,7 +17,7 @@ from tests.support.tools import unavailable
 pytestmark = pytest.mark.timeout(600)  # it downloads the packages of every platform
 
 DISTRIBUTIONS = {
-    "payment_sandbox", "payment_sandbox_company", "payment_sandbox_verify", "pytest_payment_sandbox",
+    "payment_sandbox", "payment_sandbox_company", "pytest_payment_sandbox",
 }  # fmt: skip
 
 

@@ -70,7 +70,6 @@ def test_the_pytest_page_needs_the_plugin_only(base: Path, block: Block, tmp_pat
     ("command", "distribution"),
     [
         ("serve --port 0", "payment-sandbox[server]"),
-        ("verify --url http://127.0.0.1:9 --key k", "payment-sandbox-verify"),
         ("rehearse -- true", "payment-sandbox[server]"),
     ],
 )

@@ -47,11 +47,6 @@ with build(ServerConfig()) as server:
     call("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})
     late = call("PUT", f"/v1/orders/{order['id']}/", {"amount": 6, "invoice_number": "19"})
     assert "invoice_number" in late.json()["error"]["allowed"]
-from payment_sandbox_verify.conversation import all_scenes
-from payment_sandbox_verify.rules import rule_of_field
-assert rule_of_field("GET", path, "invoice_number", {}) == "ORD-99"
-names = {scene.name for scene in all_scenes()}
-assert {"order: invoice_number", "changed invoice_number"} <= names, names
 print("there")
 """
 

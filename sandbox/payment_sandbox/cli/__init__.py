@@ -1,4 +1,4 @@
 """The command line.
 
-Other packages may import ``main``, ``options`` and ``remote.command_run``.
+Other packages may import ``main`` and ``options``.
 """

@@ -1,6 +1,6 @@
 """The fields of an order that are stored and repeated in responses, one row each.
 
-Parsing, responses, updates, the API description, snapshots and verification all derive from these rows.
+Parsing, responses, updates, the API description and snapshots all derive from these rows.
 """
 
 from collections.abc import Mapping

@@ -130,7 +130,6 @@ class Terms(NamedTuple):
     features: frozenset[str]
     find_credential: Callable[[str], Credential | None]
     ids: Ids
-    refund_status: str = "completed"  # the status of a new refund, unless the scenario plans another
     banks: Sequence["Issuer"] | None = None  # None: any bank, because the list of that time is not known
     issuer_required: bool = True
 
@@ -380,13 +379,12 @@ class Refund(Method):
     )
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Settle at once, unless the scenario or the setting ``refund_status`` defers it (A27)."""
+        """Settle at once, unless the scenario defers it (A27)."""
         plan = attempt.plan
         action = Action(
             PROCESSOR, "fail" if plan.get("processor") == "fails" else "settle", reason=plan.get("reason")
         )
-        is_slow = terms.refund_status == TransactionStatus.PROCESSING
-        if "after" not in plan and not is_slow:
+        if "after" not in plan:
             return self.finish(attempt, action, terms)
         return [Move(Trigger.START), ScheduleAction(planned_delay(attempt, SETTLEMENT_DELAY), action)]
 

@@ -355,13 +355,6 @@ class Edit:
                 self.epoch.outbox.put(queued, self.caller.held)
 
     @property
-    def is_creating(self) -> bool:
-        """Whether the edit creates an order, a refund or a QR request."""
-        return bool(self.created) or any(
-            self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
-        )
-
-    @property
     def newest_created(self) -> Order | None:
         """The order or refund created by the edit, if any."""
         newest = next(reversed([order_id for order_id in self.orders if order_id in self.created]), None)

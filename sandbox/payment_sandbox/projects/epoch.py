@@ -244,7 +244,6 @@ class Epoch:
             settings.features,
             self.store.credential,
             ids or self.ids,
-            refund_status=settings.refund_status,
             banks=settings.banks,
             issuer_required=settings.issuer_required,
         )

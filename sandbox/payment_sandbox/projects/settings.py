@@ -1,6 +1,6 @@
 """The settings of a project, and their form."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 
 from marshmallow import ValidationError, validate
 
-from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import (
     Choice,
     Flag,
@@ -26,46 +25,9 @@ from payment_sandbox.forms.fields import Anything, AnyValue, Label, Number
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.methods.common import ISSUERS, Issuer
-from payment_sandbox.orders.refusals import Invalid, refusal_classes
+from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.scenarios.catalogue import PROFILES
-
-ERROR_TYPES: Final = (
-    "BadRequest",
-    "ValidationError",
-    "NotFound",
-    "MethodNotAllowed",
-    "PreconditionFailed",
-    "RequestEntityTooLarge",
-    "UnsupportedMediaType",
-)
-"""The merchant API's error types that have no rule."""
-
-
-class OwnErrorForm(Form):
-    """The overrides of an error, to match the merchant's real account."""
-
-    status = Whole(low=400, high=499, about="The HTTP status.")
-    type = Text(about="The error's type.")
-    value = Text(about="The error's message.")
-
-
-def unknown_error_names(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names that are neither error types nor rules of the ledger."""
-    names = list(names)
-    if not names:
-        return
-    known = {*ERROR_TYPES, *rule_texts(), *(kind.__name__ for kind in refusal_classes())}
-    yield from (name for name in names if name not in known)
-
-
-def error_override(
-    errors: Mapping[str, Mapping[str, Any]], kind: str, rules: Iterable[str]
-) -> Mapping[str, Any]:
-    """Merge the overrides for a refusal's type with the overrides for the first of its rules."""
-    overrides_of_rule = next((errors[rule] for rule in rules if rule in errors), {})
-    return {**errors.get(kind, {}), **overrides_of_rule}
-
 
 LIVE_MODE: Final = "live"
 TEST_MODE: Final = "test"
@@ -136,18 +98,9 @@ class SettingsForm(Form):
     authorized_status = Choice(
         ("completed", "accepted"), about="The status of an authorized order that is not fully captured."
     )
-    refund_status = Choice(
-        ("completed", "processing"),
-        about="The status of a new refund; processing settles after a minute, unless a scenario decides.",
-    )
     refund_mismatch = Choice(
         ("refuse", LINES_DECIDE),
         about="A refund by lines with another amount: it is refused, or the lines decide, with a warning.",
-    )
-    errors = Anything(
-        keys=Text(),
-        values=FormPart(OwnErrorForm),
-        about="Overrides of errors, by rule id or error type, to match your account; verify reports them.",
     )
     unknown_fields = Choice(("drop", "reject"), about="How unknown request keys are handled.")
     unknown_locale = Choice(
@@ -189,14 +142,6 @@ class SettingsForm(Form):
         }
         if wrong:
             raise ValidationError({"aliases": wrong})
-
-    @checks(although_invalid=True)
-    def refuse_unknown_error_names(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
-        """Refuse overrides for unknown rules and error types."""
-        problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
-        unknown = {name: problem for name in unknown_error_names(data.get("errors", {}))}
-        if unknown:
-            raise ValidationError({"errors": unknown})
 
 
 class NewProjectForm(SettingsForm):
@@ -241,9 +186,7 @@ class Settings:
     absolute_urls: bool = False
     reduced_customer: bool = False
     authorized_status: str = "completed"
-    refund_status: str = "completed"
     refund_mismatch: str = "refuse"
-    errors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unknown_fields: str = "drop"
     unknown_locale: str = "reject"
     numeric_ids: str = "reject"
@@ -308,7 +251,6 @@ class Settings:
             "payment_methods": list(self.payment_methods),
             "issuers": [dict(bank) for bank in self.issuers],
             "aliases": dict(self.aliases),
-            "errors": {name: dict(error) for name, error in self.errors.items()},
         }
 
     @cached_property

@@ -1,7 +1,7 @@
 """Snapshots: the whole state of a project as one document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import GeneratorType
@@ -35,13 +35,7 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.journal import EpochJournal, ReachedStatus, RecordedDecision
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import (
-    FEATURES,
-    KNOWN_SETTINGS,
-    Settings,
-    read_settings,
-    read_stored_settings,
-)
+from payment_sandbox.projects.settings import FEATURES, KNOWN_SETTINGS, Settings, read_stored_settings
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import TransactionDecision
@@ -370,9 +364,7 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
 
 
 def _encode_parts(journal: EpochJournal, snapshot: StoredSnapshot) -> dict[str, Any]:
-    settings = {
-        name: snapshot.settings[name] for name in KNOWN_SETTINGS
-    }  # snapshots of a newer server cannot be restored
+    settings = {name: snapshot.settings[name] for name in KNOWN_SETTINGS}
     decisions = journal.decisions(attempt for order in snapshot.orders for attempt in order.transactions)
     values = {**vars(snapshot), "settings": settings, "decisions": decisions}
     return {
@@ -416,9 +408,8 @@ def restore(project: Project, document: Any) -> None:
         Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
     snapshot = _decode_snapshot(_mask(project.masking, document))
-    checked = _check_consistency(
-        project, snapshot, read_settings(snapshot.settings, Settings(), "state.settings")
-    )
+    settings = read_stored_settings(snapshot.settings, "state.settings")
+    checked = _check_consistency(project, snapshot, replace(settings, newer_settings={}))
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.

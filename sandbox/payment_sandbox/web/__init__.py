@@ -2,8 +2,7 @@
 
 Other packages may import ``answers.control``, ``answers.order_tables``, ``answers.overview``,
 ``answers.page_urls``, ``answers.qr_tables``, ``answers.records``, ``answers.reproductions``,
-``answers.responses``, ``answers.timeline_report``, ``answers.transaction_tables``, ``answers.verdict``,
-``auth``, ``bodies``, ``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``,
-``event_stream``, ``faces``, ``health``, ``merchant``, ``merchant.explanation``, ``merchant.reading``,
-``openapi``, ``routes``, ``site``, ``snapshot_bodies`` and ``statistics``.
+``answers.responses``, ``answers.timeline_report``, ``answers.verdict``, ``auth``, ``bodies``,
+``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``, ``event_stream``, ``faces``,
+``health``, ``merchant``, ``openapi``, ``routes``, ``site``, ``snapshot_bodies`` and ``statistics``.
 """

@@ -68,13 +68,11 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "absolute_urls": "URLs begin with https:// or http://",
         "reduced_customer": "Responses contain a reduced customer",
         "authorized_status": "Status of an authorized order",
-        "refund_status": "Status of a new refund",
         "refund_mismatch": "Refunds whose lines and amount differ",
         "unknown_fields": "Unknown fields in requests",
         "unknown_locale": "Unknown locale of a customer",
         "numeric_ids": "Numbers as ids of orders and lines",
         "personal_data": "Personal data for a screening",
-        "errors": "Overrides of error responses",
     },
 }
 """The editable settings with their labels; the seed is excluded, because it changes all later ids."""
@@ -90,7 +88,6 @@ EXAMPLES: Final = {
     "webhook_timeout": "5",
     "aliases": '{"my-bank-button": "bank-redirect-nl"}',
     "issuers": '["INGBNL2A", {"id": "RABONL2U", "name": "Rabo"}]',
-    "errors": '{"ORD-03": {"status": 422}}',
 }
 
 

@@ -22,7 +22,7 @@ PAGE_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "refunds",
     ),
     "Frameworks and languages": ("django", "fastapi", "node", "php", "languages"),
-    "Tools": ("dashboard", "mistakes", "rehearsal", "scenarios", "verify", "agents"),
+    "Tools": ("dashboard", "mistakes", "rehearsal", "scenarios", "agents"),
     "Reference": ("troubleshooting", "operation", "security", "reference"),
 }
 """The menu, for people who test a shop."""

@@ -25,7 +25,6 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import page_urls
 from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, echo, moment, number, text
 from payment_sandbox.web.answers.transaction_tables import (
-    EVENT,
     TRANSACTION,
     TransactionForm,
     request_rules,
@@ -116,24 +115,19 @@ LINE_DETAIL: Final[Table[LineDetail]] = Table(
     "LineDetail",
     "The quantity of a line in one status; numbers are strings.",
     (
-        RecordField(
-            "amount", getter=lambda detail: str(detail.line.amount_cents), always=True, rule="LDET-04"
-        ),
-        RecordField("currency", always=True, rule="LDET-01"),
-        RecordField("merchant_order_line_id", rule="LDET-01"),
-        RecordField("name", rule="LDET-01"),
-        RecordField("quantity", getter=lambda detail: str(detail.quantity), always=True, rule="LDET-04"),
-        RecordField("type", text(enum=list(LINE_TYPES)), always=True, rule="LDET-01"),
+        RecordField("amount", getter=lambda detail: str(detail.line.amount_cents), always=True),
+        RecordField("currency", always=True),
+        RecordField("merchant_order_line_id"),
+        RecordField("name"),
+        RecordField("quantity", getter=lambda detail: str(detail.quantity), always=True),
+        RecordField("type", text(enum=list(LINE_TYPES)), always=True),
         RecordField(
             "vat_percentage",
             getter=lambda detail: (
                 None if detail.line.vat_percentage is None else str(detail.line.vat_percentage)
             ),
-            rule="LDET-04",
         ),
-        RecordField(
-            "status", text(enum=list(LINE_STATUSES)), getter=attrgetter("status"), always=True, rule="LDET-02"
-        ),
+        RecordField("status", text(enum=list(LINE_STATUSES)), getter=attrgetter("status"), always=True),
     ),
     prefix="line.",
 )
@@ -212,15 +206,14 @@ AMOUNTS_TABLE: Final[Table[Order]] = Table(
     "Amounts",
     "The amount by state, in cents: captured + voided + remaining = original.",
     (
-        RecordField("original", number(), getter=attrgetter("amount_cents"), always=True, rule="ADET-01"),
-        RecordField("captured", number(), getter=attrgetter("captured_cents"), always=True, rule="ADET-01"),
-        RecordField("voided", number(), getter=attrgetter("voided_cents"), always=True, rule="ADET-01"),
-        RecordField("remaining", number(), getter=attrgetter("remaining_cents"), always=True, rule="ADET-01"),
+        RecordField("original", number(), getter=attrgetter("amount_cents"), always=True),
+        RecordField("captured", number(), getter=attrgetter("captured_cents"), always=True),
+        RecordField("voided", number(), getter=attrgetter("voided_cents"), always=True),
+        RecordField("remaining", number(), getter=attrgetter("remaining_cents"), always=True),
         RecordField(
             "received",
             number("Everything received, if that is more than the amount."),
             getter=lambda order: order.received_cents if order.received_cents > order.amount_cents else None,
-            rule="ADET-01",
         ),
     ),
 )
@@ -229,12 +222,10 @@ ORDER: Final[Table[ShownOrder]] = Table(
     "Order",
     "An order or a refund.",
     (
-        RecordField("id", always=True, rule="ORD-01"),
-        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True, rule="ORD-22"),
-        RecordField("project_id", getter=attrgetter("project.project_id"), always=True, rule="ORD-22"),
-        RecordField(
-            "status", text(enum=[status.value for status in OrderStatus]), always=True, rule="STA-01"
-        ),
+        RecordField("id", always=True),
+        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True),
+        RecordField("project_id", getter=attrgetter("project.project_id"), always=True),
+        RecordField("status", text(enum=[status.value for status in OrderStatus]), always=True),
         RecordField(
             "currency", reads=Choice((CURRENCY,), required=True, about="EUR."), always=True, rule="ORD-03"
         ),
@@ -284,24 +275,22 @@ ORDER: Final[Table[ShownOrder]] = Table(
         RecordField(
             "client", reads=Anything(about="Free-form data; responses repeat it."), always=True, rule="ORD-18"
         ),
-        RecordField("flags", fields.List(text()), always=True, rule="SET-26"),
+        RecordField("flags", fields.List(text()), always=True),
         RecordField(
             "reason",
             text("When the status is error: the reason, written for the customer."),
             getter=attrgetter("reason"),
-            rule="ORD-25",
         ),
         RecordField(
             "order_url",
             text("The hosted payment page, without a scheme unless absolute_urls is set."),
             getter=lambda shown: page_urls.order_url(*shown) if shown.order.has_page else None,
-            rule="ORD-24",
         ),
-        RecordField("refund_of_order_id", text("On refunds: the id of the refunded order."), rule="SET-48"),
-        RecordField("created", moment(), always=True, rule="ORD-19"),
-        RecordField("modified", moment(), always=True, rule="ORD-19"),
-        RecordField("completed", moment(), rule="ORD-20"),
-        RecordField("last_transaction_added", moment(), rule="ORD-21"),
+        RecordField("refund_of_order_id", text("On refunds: the id of the refunded order.")),
+        RecordField("created", moment(), always=True),
+        RecordField("modified", moment(), always=True),
+        RecordField("completed", moment()),
+        RecordField("last_transaction_added", moment()),
         RecordField(
             LINE_DETAILS_NAME, fields.List(fields.Nested(LINE_DETAIL.shape)), getter=lambda shown: None
         ),
@@ -344,17 +333,6 @@ FIELD_RULES: Final = {
     **LINE.rules("order_lines."),
     **request_rules(),
 }
-RECORD_RULES: Final = {
-    **ORDER.all_rules(),
-    **CUSTOMER_FIELD_RULES,
-    **LINE.all_rules("order_lines."),
-    **TRANSACTION.all_rules("transactions."),
-    **EVENT.all_rules("transactions.events."),
-    **LINE_DETAIL.all_rules(f"{LINE_DETAILS_NAME}."),
-    **AMOUNTS_TABLE.all_rules(f"{AMOUNT_DETAILS_NAME}."),
-    "transactions": "ORD-17",
-}
-"""The rules of all fields of an order, by their paths without indices."""
 
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:

@@ -31,15 +31,14 @@ QR: Final[Table[ShownQrRequest]] = Table(
     "Qr",
     "A bank QR request.",
     (
-        RecordField("id", always=True, rule="QR-23"),
-        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True, rule="QR-23"),
-        RecordField("project_id", getter=attrgetter("project.project_id"), always=True, rule="QR-23"),
-        RecordField("merchant_sub_id", number(), getter=lambda shown: 1, always=True, rule="QR-24"),
+        RecordField("id", always=True),
+        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True),
+        RecordField("project_id", getter=attrgetter("project.project_id"), always=True),
+        RecordField("merchant_sub_id", number(), getter=lambda shown: 1, always=True),
         RecordField(
             "beneficiary",
             getter=lambda shown: shown.project.settings.name or BENEFICIARY,
             always=True,
-            rule="QR-25",
         ),
         RecordField(
             "amount",
@@ -110,7 +109,6 @@ QR: Final[Table[ShownQrRequest]] = Table(
             text("The URL of the QR code image.", format="uri"),
             getter=lambda shown: page_urls.qr_image_url(*shown),
             always=True,
-            rule="QR-26",
         ),
     ),
     prefix="request.",

@@ -81,14 +81,11 @@ class Table(Generic[Subject]):
 
     def rules(self, path: str = "") -> dict[str, str]:
         """Map the paths of fields in requests to the rules broken by wrong values."""
-        return self._rules(path, (row for row in self.rows if row.is_accepted(CREATE)))
-
-    def all_rules(self, path: str = "") -> dict[str, str]:
-        """Map the paths of all fields, also of those in responses only, to their rules."""
-        return self._rules(path, self.rows)
-
-    def _rules(self, path: str, rows: Iterable[RecordField[Subject]]) -> dict[str, str]:
-        return {f"{path}{row.name}": row.rule for row in rows if row.rule is not None}
+        return {
+            f"{path}{row.name}": row.rule
+            for row in self.rows
+            if row.rule is not None and row.is_accepted(CREATE)
+        }
 
     def _shape(self, about: str) -> type[Schema]:
         described = {}

@@ -1,8 +1,7 @@
 """The header that explains a refusal: the broken rule, and the currently possible calls."""
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from werkzeug.wrappers import Response
@@ -12,7 +11,6 @@ from payment_sandbox.forms.fields import COMMON_MESSAGES, ZERO_PERIOD
 from payment_sandbox.operations.act import possible_calls
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import error_override
 from payment_sandbox.web.answers.order_tables import FIELD_RULES
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
@@ -57,7 +55,7 @@ require_own_rules(FIELD_RULES)
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:
-    """Add a header with the rule and the possible calls; reword the refusal according to the settings."""
+    """Add a header with the rule and the possible calls."""
     rules = _broken_rules(call, response.status_code)
     if project is not None and call.notes.rule is None:
         call.notes.rule = rules[0]
@@ -67,7 +65,6 @@ def explain(call: Call, response: Response, project: Project | None) -> None:
     line = call.masking.mask_text(f"{shown}; possible now: {possible}")
     plain = "".join(letter if " " <= letter <= "~" else "?" for letter in line)
     response.headers[EXPLAIN_HEADER] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
-    _override_error(response, project, rules)
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
@@ -139,20 +136,3 @@ def _possible_calls_on_order(call: Call, project: Project) -> str:
         newest = project.epoch.store.newest_order_id
         return f"read {newest}, the newest order" if newest is not None else "create an order"
     return f"{', '.join(possible_calls(order))}; its ETag is {project.epoch.etag(order)}"
-
-
-def _override_error(response: Response, project: Project | None, rules: Sequence[str]) -> None:
-    """Override the status, type and text of a refusal with the settings for its type or its rules."""
-    errors = project.settings.errors if project is not None else {}
-    if not errors or response.is_streamed:
-        return
-    body = response.get_json(silent=True)
-    if not isinstance(body, dict) or "error" not in body:
-        return
-    error = body["error"]
-    own = error_override(errors, error["type"], rules)
-    if not own:
-        return
-    error.update(own)
-    response.status_code = error["status"]
-    response.set_data(f"{json.dumps(body)}\n")

@@ -1,5 +1,0 @@
-"""The command line in this process."""
-
-from tests.cli.conftest import run_here
-
-__all__ = ["run_here"]
