@@ -5,7 +5,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,9 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.sqlite import StateFile
-from tests.support import postgres
 from tests.support.driver import Sandbox
-from tests.support.postgres import Postgres
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.spreading import Spread
 from tests.support.state_files import check_file
 
 check_order(on=True)
@@ -41,7 +36,7 @@ TESTS = Path(__file__).parent
 SLOW_FOLDERS = ("attack", "browser", "containers")
 """Folders whose tests are all marked ``prove``."""
 ROWS_MAX = 12
-"""The rows of a table on a database or a state file; there are as many payment methods."""
+"""The rows of a table on a state file; there are as many payment methods."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -98,28 +93,19 @@ def select_tests_of_state(items: list[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A sandbox on a free port, with the state file or database in ``SANDBOX_TEST_STATE``, if any."""
+    """A sandbox on a free port, with the state file in ``SANDBOX_TEST_STATE``, if any."""
     state = os.environ.get("SANDBOX_TEST_STATE")
     with make_server(seed=1, state=state) as sandbox_server:
         yield sandbox_server
-        if isinstance(sandbox_server.state, StateFile):
+        if sandbox_server.state is not None:
             assert check_file(sandbox_server.state, sandbox_server.registry) > 1
 
 
 @pytest.fixture(scope="session")
-def http(server: Server) -> Iterator[requests.Session]:
-    """A session with connections to ``SANDBOX_TEST_SERVERS`` servers, which stay open between tests."""
-    count = int(os.environ.get("SANDBOX_TEST_SERVERS", "1"))
-    with requests.Session() as session, ExitStack() as stack:
+def http() -> Iterator[requests.Session]:
+    """A session whose connections stay open between tests."""
+    with requests.Session() as session:
         session.trust_env = False
-        if count > 1:
-            state = os.environ["SANDBOX_TEST_STATE"]
-            other_servers = [
-                stack.enter_context(make_server(state=state, public_url=server.url)) for _ in range(1, count)
-            ]
-            spread = Spread([server.url, *(each.local_url for each in other_servers)], seed=count)
-            session.mount(server.url, spread)
-            stack.callback(lambda: print("requests by server:", spread.sent))
         yield session
 
 
@@ -128,13 +114,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of all workers of this test run."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[Postgres]:
-    """A PostgreSQL server."""
-    with postgres.running() as server:
-        yield server
 
 
 @pytest.fixture

@@ -32,7 +32,6 @@ PLATFORMS = (
     ("macosx_11_0_arm64",),
     ("win_amd64",),
 )
-EXCLUDED = "psycopg_binary"  # large; the single file uses the libpq of the system
 LINUX_ONLY = ("cryptography", "cffi")  # for --tls; the files of other platforms would have the same name
 ENTRY_POINT = "payment_sandbox.__main__:main"
 EPOCH = "1767225600"  # 2026-01-01: the modification time of all files, so that builds are reproducible
@@ -111,8 +110,6 @@ def download_wheels(folder: Path) -> Iterator[Path]:
     host = folder / "host"
     download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements-image.lock"))
     for wheel in sorted(host.glob("*.whl")):
-        if wheel.name.startswith(EXCLUDED):
-            continue
         if wheel.name.endswith("-none-any.whl"):
             yield wheel
         else:

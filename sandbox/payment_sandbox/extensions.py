@@ -1,4 +1,4 @@
-"""Extensions in other distributions: commands, shared databases and metrics.
+"""Extensions in other distributions: commands.
 
 An extension registers an entry point, and this package knows only its name. ``NotInstalled`` names the
 distribution to install for a missing extension.
@@ -20,13 +20,10 @@ else:
     metadata = lazy("importlib.metadata")
 
 COMMANDS_GROUP: Final = "payment_sandbox.commands"
-DATABASES_GROUP: Final = "payment_sandbox.databases"
-METRICS_GROUP: Final = "payment_sandbox.metrics"
 
 SERVER_EXTRA: Final = "payment-sandbox[server]"
 MCP_EXTRA: Final = "payment-sandbox[mcp]"
 TLS_EXTRA: Final = "payment-sandbox[tls]"
-COMPANY_DISTRIBUTION: Final = "payment-sandbox-company"
 COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
 }

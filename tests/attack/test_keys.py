@@ -1,4 +1,4 @@
-"""One Idempotency-Key has one effect: concurrent calls, faults, kills and several servers, drawn at random."""
+"""One Idempotency-Key has one effect: concurrent calls, faults and kills, drawn at random."""
 
 import os
 import signal
@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 from tests.attack import scaled
 from tests.attack.server_process import Project, ServerProcess, run_server
 from tests.support.driver import card
-from tests.support.postgres import Postgres
 
 ORDERS: Final = "/v1/orders/"
-ANSWERS_MAX: Final = 50  # retries until an answer; a killed server's locks end after some seconds
+ANSWERS_MAX: Final = 50  # retries until an answer
 CALLS_MAX: Final = 4
-SERVERS_MAX: Final = 2
 FAULTS: Final = (
     {"latency": 0.05},
     {"reset": True},
@@ -33,14 +31,14 @@ FAULTS: Final = (
 
 
 class Round(NamedTuple):
-    """Concurrent calls with one key, the fault of some of them, and the server that is killed meanwhile."""
+    """Concurrent calls with one key, the fault of some of them, and whether the server is killed meanwhile."""
 
     number: int  # of the key
     is_capture: bool  # of a cent; otherwise, an order is created
-    servers: list[int]  # one for each call
+    calls: int
     fault: dict[str, Any] | None
     faulty: list[int]  # the numbers of the calls with the fault
-    killed: int | None
+    is_killed: bool
 
     @property
     def key(self) -> str:
@@ -48,59 +46,50 @@ class Round(NamedTuple):
         return f"{'capture' if self.is_capture else 'order'} {self.number}"
 
 
-SERVER_NUMBERS: Final = st.integers(0, SERVERS_MAX - 1)
 ROUNDS: Final = st.lists(
     st.builds(
         Round,
         st.integers(0, 2),
         st.booleans(),
-        st.lists(SERVER_NUMBERS, min_size=1, max_size=CALLS_MAX),
+        st.integers(1, CALLS_MAX),
         st.none() | st.sampled_from(FAULTS),
         st.lists(st.integers(1, CALLS_MAX), min_size=1, max_size=2, unique=True),
-        st.none() | st.none() | SERVER_NUMBERS,
+        st.sampled_from([False, False, True]),
     ),
     min_size=1,
     max_size=5,
 )
 
 
-class Fleet:
-    """Servers that share a state, and start again after a kill."""
+class Nursery:
+    """A server that starts again after a kill, with the same state."""
 
-    def __init__(self, count: int, state: str | None) -> None:
+    def __init__(self, state: str | None) -> None:
         self._options = ("--state", state) if state is not None else ()
-        self._may_kill = state is not None
-        self._running = [self._start() for _ in range(count)]
+        self._start()
 
-    def _start(self) -> tuple[ServerProcess, ExitStack]:
-        stack = ExitStack()
-        return stack.enter_context(run_server(*self._options)), stack
+    def _start(self) -> None:
+        self._stack = ExitStack()
+        self.server: ServerProcess = self._stack.enter_context(run_server(*self._options))
 
-    def server(self, number: int) -> ServerProcess:
-        """Return the server with this number, or the only one."""
-        return self._running[number % len(self._running)][0]
-
-    def kill(self, number: int) -> None:
-        """Kill a server, and start it again."""
-        if self._may_kill:
-            place = number % len(self._running)
-            server, stack = self._running[place]
-            os.kill(server.pid, signal.SIGKILL)
-            stack.close()
-            self._running[place] = self._start()
+    def kill(self) -> None:
+        """Kill the server, and start it again, if it has a state."""
+        if self._options:
+            os.kill(self.server.pid, signal.SIGKILL)
+            self.stop()
+            self._start()
 
     def stop(self) -> None:
-        """Stop all servers."""
-        for _, stack in self._running:
-            stack.close()
+        """Stop the server."""
+        self._stack.close()
 
 
 class Shop:
     """A project, and an authorized order to capture from; every call has a key."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-        with fleet.server(0).project(clock="frozen") as project:
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+        with nursery.server.project(clock="frozen") as project:
             self._api_key = project.key
             order = project.order(card(capture_mode="manual"))
             project.expect(
@@ -109,9 +98,9 @@ class Shop:
         self._order = f"{ORDERS}{order['id']}/"
         self._captures = f"{self._order}transactions/{order['transactions'][0]['id']}/captures/amount/"
 
-    def at(self, number: int) -> Project:
-        """Return a client at a server."""
-        return Project(self._fleet.server(number).url, self._api_key)
+    def client(self) -> Project:
+        """Return a client of the server."""
+        return Project(self._nursery.server.url, self._api_key)
 
     def call(self, project: Project, each: Round) -> requests.Response:
         """Create an order, or capture a cent, with the key."""
@@ -126,32 +115,32 @@ class Shop:
         rules = [{"when": {"method": "POST", "nth": nth}, "then": each.fault} for nth in each.faulty]
         self._set_faults(rules if each.fault is not None else [])
         with ThreadPoolExecutor(CALLS_MAX) as pool:
-            calls = [pool.submit(self.call, self.at(number), each) for number in each.servers]
-            if each.killed is not None:
-                self._fleet.kill(each.killed)
+            calls = [pool.submit(self.call, self.client(), each) for _ in range(each.calls)]
+            if each.is_killed:
+                self._nursery.kill()
             return list(successes(calls))
 
     def settle(self, each: Round) -> bytes:
         """Retry a call until it succeeds."""
         self._set_faults([])
-        for number in range(ANSWERS_MAX):
+        for _ in range(ANSWERS_MAX):
             with suppress(requests.RequestException):
-                answer = self.call(self.at(number), each)
+                answer = self.call(self.client(), each)
                 if answer.status_code < 300:
                     return answer.content
                 assert answer.status_code in (409, 503), answer.text
         raise AssertionError(f"{each.key} got no answer")
 
     def _set_faults(self, rules: list[Any]) -> None:
-        for number in range(ANSWERS_MAX):
-            with suppress(requests.RequestException), self.at(number) as project:
+        for _ in range(ANSWERS_MAX):
+            with suppress(requests.RequestException), self.client() as project:
                 if project.call("PUT", "/control/faults/", {"faults": rules}).status_code == 200:
                     return
-        raise AssertionError("no server answers")
+        raise AssertionError("the server does not answer")
 
     def counts(self) -> tuple[int, int]:
         """Return the number of orders, except the captured one, and the number of captured cents."""
-        with self.at(0) as project:
+        with self.client() as project:
             orders = project.expect("GET", "/control/orders/")["items"]
             order = project.expect("GET", f"{self._order}?fields[]=amount_details")
         return len(orders) - 1, order["amount_details"]["captured"]
@@ -168,16 +157,10 @@ def successes(calls: list[Future[requests.Response]]) -> Iterator[bytes]:
                 assert answer.status_code in (409, 503), answer.text
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    """One server in memory or with a state file, or two with a database."""
-    count, state = 1, None
-    if request.param == "sqlite":
-        state = str(tmp_path / "state.db")
-    elif request.param == "postgresql":
-        postgresql: Postgres = request.getfixturevalue("postgresql")
-        count, state = SERVERS_MAX, postgresql.new_database()
-    started = Fleet(count, state)
+@pytest.fixture(params=["memory", "sqlite"])
+def nursery(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Nursery]:
+    """A server in memory, or with a state file."""
+    started = Nursery(str(tmp_path / "state.db") if request.param == "sqlite" else None)
     try:
         yield started
     finally:
@@ -185,7 +168,7 @@ def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
 
 
 @pytest.mark.timeout(3600)
-def test_one_key_has_one_effect(fleet: Fleet) -> None:
+def test_one_key_has_one_effect(nursery: Nursery) -> None:
     """Each key has created one order or captured one cent, and all its answers are the same."""
 
     @settings(
@@ -197,7 +180,7 @@ def test_one_key_has_one_effect(fleet: Fleet) -> None:
     )
     @given(ROUNDS)
     def play(rounds: list[Round]) -> None:
-        shop, answers = Shop(fleet), dict[str, set[bytes]]()
+        shop, answers = Shop(nursery), dict[str, set[bytes]]()
         for each in rounds:
             answers.setdefault(each.key, set()).update(shop.play(each))
         for each in rounds:

@@ -193,6 +193,16 @@ def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> N
     assert state.read_text() == "not one"
 
 
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+def test_a_database_is_refused_in_one_line(scheme: str) -> None:
+    """The address of a database prints what is possible, without the password, and exits with code 2."""
+    result = run("serve", "--port", "0", "--state", f"{scheme}://sandbox:secret@127.0.0.1/sandbox")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "payment-sandbox: the state cannot be in PostgreSQL; give an SQLite file, such as --state sandbox.db\n"
+    )
+
+
 def test_the_json_log_is_as_complete_as_the_text(serve: Serve, tmp_path: Path) -> None:
     """The JSON log contains the generated control token and the address on which the server listens."""
     ready = tmp_path / "ready.json"

@@ -16,9 +16,7 @@ from tests.support.tools import unavailable
 
 pytestmark = pytest.mark.timeout(600)  # it downloads the packages of every platform
 
-DISTRIBUTIONS = {
-    "payment_sandbox", "payment_sandbox_company", "pytest_payment_sandbox",
-}  # fmt: skip
+DISTRIBUTIONS = {"payment_sandbox", "pytest_payment_sandbox"}
 
 
 @pytest.fixture

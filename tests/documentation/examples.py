@@ -24,7 +24,7 @@ REFUSED_STATUS_MIN: Final = 400
 COFFEE_REQUEST: Final = {"amount": 1295, "description": "Coffee"}
 STALE_ETAG: Final = "If-Match of an earlier version"
 UNKNOWN_ID: Final = "an unknown id"
-OPEN_PATHS: Final = ("/health/", "/control/projects/", "/control/servers/")  # paths that need no key
+OPEN_PATHS: Final = ("/health/", "/control/projects/")  # paths that need no key
 LINE_CALLS: Final = ("captures/orderlines", "voids/orderlines")
 _IDS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|request-[0-9]+|second-try-works")
 READ_WITH_VALUES: Final = ("/control/wait/",)
@@ -274,7 +274,6 @@ def _record_control_calls(shop: Shop) -> None:
     shop.call("POST", "/control/projects/", {"mode": "live", "seed": 7})
     shop.call("GET", "/control/projects/review/")
     shop.call("POST", "/control/projects/prune/", {"unused_for": "P7D"})
-    shop.call("GET", "/control/servers/")
     shop.call("GET", "/health/")
 
 

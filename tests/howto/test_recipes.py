@@ -21,7 +21,7 @@ from tests.support.languages import fetched
 from tests.support.ports import free_port
 from tests.support.tools import require
 
-PAGE = list(blocks(read_source("operation").partition("\n## One sandbox for a whole company\n")[0]))
+PAGE = list(blocks(read_source("operation").partition("\n## One sandbox for a team\n")[0]))
 INSTALLATION = re.compile(
     r"pip install -r requirements\.txt \./payment-sandbox \./payment-sandbox/sandbox/pytest_payment_sandbox"
     r"( pytest-xdist)?|pipx install '\./payment-sandbox\[server\]'"

@@ -24,7 +24,6 @@ from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.routes import Facts, ResolvedRoute
-from payment_sandbox.web.statistics import Statistics
 
 WAITING = 2
 
@@ -33,7 +32,7 @@ class App:
     """An application that returns the name of its thread, and blocks at some paths until it is released."""
 
     def __init__(self) -> None:
-        self.site: Any = SimpleNamespace(registry=SimpleNamespace(is_shared=False))
+        self.site: Any = SimpleNamespace()
         self.released = threading.Event()
         self.client: socket.socket | None = None  # the client that waits for the end of a response
         self.was_sent: list[bool] = []  # for each ended response: whether the client had received it
@@ -158,7 +157,7 @@ def test_one_paused_call_of_a_project_goes_on_in_each_iteration_of_the_loop() ->
     def gateway() -> Gateway:
         loop = asyncio.get_running_loop()
         if not gateways:
-            gateways.append(Gateway(cast(Any, None), loop, Limits(), Statistics(), None))
+            gateways.append(Gateway(cast(Any, None), loop, Limits()))
         return gateways[0]
 
     gateways: list[Gateway] = []

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,6 @@ from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.full_disk import full
-from tests.support.postgres import Postgres
 from tests.support.projects import catalogue
 
 OLDER: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
@@ -46,61 +45,23 @@ class Backend:
     """A context in which the backend refuses every commit."""
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", "sqlite"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Each storage backend in turn."""
     if request.param == "memory":
         yield Backend(request.param, MemoryStorage(), list, nullcontext)
-    elif request.param == "sqlite":
+    else:
         file = StateFile(tmp_path / "state.db")
         yield Backend(request.param, file, lambda: read_copy(file.path)[1], lambda: full(file))
         file.close()
-    else:
-        yield from _in_postgresql(request.getfixturevalue("postgresql"))
 
 
 @pytest.fixture
 def durable(backend: Backend) -> Backend:
-    """Each backend that stores projects, in turn."""
+    """The backend that stores projects."""
     if backend.name == "memory":
         pytest.skip("memory stores nothing")
     return backend
-
-
-def _in_postgresql(server: Postgres) -> Iterator[Backend]:
-    from payment_sandbox_company.cluster import JoinedDatabase  # imported late: the driver is optional
-
-    address = server.new_database()
-    database = JoinedDatabase(address, "this-server", REAL_TIME)
-    name = address.rpartition("/")[2]
-
-    def stored() -> list[StoredProject]:
-        projects = server.execute(
-            "SELECT id, identity, chosen, counters FROM sandbox_project ORDER BY position", name
-        )
-        records = "SELECT kind, body FROM sandbox_record WHERE project = '{}' AND kind <> 'jobs' AND body IS NOT NULL ORDER BY position"
-        newest = "SELECT max(number) FROM sandbox_history WHERE project = '{}'"
-        return [
-            StoredProject.read(
-                identity,
-                chosen,
-                counters,
-                rows=server.execute(records.format(project_id), name),
-                newest_number=server.execute(newest.format(project_id), name)[0][0],
-            )
-            for project_id, identity, chosen, counters in projects
-        ]
-
-    @contextmanager
-    def refuse_commits() -> Iterator[None]:
-        server.execute(
-            "ALTER TABLE sandbox_record ADD CONSTRAINT refusing CHECK (length(body) = 0) NOT VALID", name
-        )
-        yield
-        server.execute("ALTER TABLE sandbox_record DROP CONSTRAINT refusing", name)
-
-    yield Backend("postgresql", database, stored, refuse_commits)
-    database.close()
 
 
 @pytest.fixture

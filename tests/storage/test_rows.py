@@ -1,19 +1,16 @@
-"""The rows of a change set are the same in every database, and are read back unchanged."""
+"""The rows of a change set are read back unchanged."""
 
-import json
 from datetime import timedelta
 
 import pytest
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.commands import Command
-from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.store import ChangeSet, JournalRow
 from payment_sandbox.storage.codec import decode
 from payment_sandbox.storage.journal_rows import read_records
 from payment_sandbox.storage.rows import AGENDA, rows_of
 from payment_sandbox.storage.snapshot import StoredSnapshot
-from payment_sandbox_company.project_rows import encode_job, read_job
 from tests.storage.conftest import GOLDEN
 
 SNAPSHOT: StoredSnapshot = decode(StoredSnapshot, GOLDEN, "golden")
@@ -29,18 +26,6 @@ def test_what_a_change_finishes_itself_is_not_written() -> None:
         (AGENDA, str(due.sequence), True),
         ("deliveries", "a webhook", True),
     ]
-
-
-@pytest.mark.parametrize(
-    "changes", [ResendChanges(), ResendChanges("http://127.0.0.1:9/"), ResendChanges(body="another")]
-)
-def test_a_queued_webhook_is_read_back(changes: ResendChanges) -> None:
-    """A queued webhook is read back; unchanged parts are null, for servers of other versions."""
-    queued = QueuedDelivery("a webhook", "an order", True, changes, 7)
-    body = encode_job(queued)
-    assert read_job(7, body) == queued
-    assert set(json.loads(body)) == {"delivery_id", "order_id", "forced", "changed"}
-    assert (json.loads(body)["changed"] is None) is (changes == ResendChanges())
 
 
 def test_records_of_earlier_versions_are_skipped(caplog: pytest.LogCaptureFixture) -> None:

@@ -87,7 +87,6 @@ def _on_uncaught(*failed: Any) -> None:
 
 
 HTTPS_PORT: Final = 443
-DRAIN_NOTICE_SECONDS: Final = 1.2  # long enough for a load balancer with two health checks per second
 WARM_UP_AFTER_SECONDS: Final = 0.5  # so that the first requests are answered first
 
 file_path = click.Path(path_type=Path, dir_okay=False)
@@ -148,11 +147,7 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path),
     help="A YAML file of projects with fixed keys; may be given several times.",
 )
-@click.option(
-    "--state",
-    help="An SQLite file for the state, which survives restarts; or the postgresql:// address of a "
-    "database that several servers share.",
-)
+@click.option("--state", help="An SQLite file for the state, which survives restarts.")
 @click.option("--max-projects", type=NumberOption(1), help="Maximum number of projects.")
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option(
@@ -193,7 +188,7 @@ def serve(
         print_once(announced)
         _warm_up(server, stopped)
         stopped.wait()
-        server.stop(DRAIN_NOTICE_SECONDS)
+        server.stop()
 
 
 def _remove_stale_file(context: click.Context, path: Path | None) -> Path | None:

@@ -177,11 +177,7 @@ def _network_lines(announcement: Announcement) -> Iterator[str]:
 
 
 def _project_lines(server: Server) -> Iterator[str]:
-    try:
-        projects = server.registry.listed()
-    except NotStored as failed:
-        yield f"The projects cannot be listed: {failed.reason}."
-        return
+    projects = server.registry.all()
     if len(projects) > 1:
         yield f"Projects: {', '.join(project.settings.name or project.project_id for project in projects)}."
     about = [_webhook_line(project.settings, is_alone=len(projects) == 1) for project in projects]
@@ -245,10 +241,7 @@ def start_server(host: str, port: int, **options: Any) -> Server:
     except Invalid as invalid:
         fail(*(violation.as_line() for violation in invalid.violations))
     bound_pauses()
-    try:
-        server.start()
-    except NotStored as failed:
-        fail(str(failed))
+    server.start()
     return server
 
 

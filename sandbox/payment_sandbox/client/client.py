@@ -50,7 +50,6 @@ CONTROL_TOKEN_PATHS: Final = (
     "/control/projects/",
     "/control/projects/prune/",
     "/control/projects/review/",
-    "/control/servers/",
 )
 RULE_LISTS: Final = ("faults", "webhooks")
 JSON: Final = "application/json"

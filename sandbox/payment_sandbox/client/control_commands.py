@@ -266,7 +266,7 @@ class ControlCommands:
         """Create a project; only this response contains its API key (CTL-06)."""
 
     @control_call("GET", "/control/projects/", "items")
-    def projects(self) -> list[answers.ListedProject]:
+    def projects(self) -> list[answers.Project]:
         """List the projects, without their API keys."""
 
     @control_call("GET", "/control/projects/review/", "items")
@@ -278,10 +278,6 @@ class ControlCommands:
         self, unused_for: Annotated[timedelta | str, "Projects idle for this long in real time, such as P7D."]
     ) -> list[str]:
         """Delete the projects idle for a given time, except the default project."""
-
-    @control_call("GET", "/control/servers/", "items")
-    def servers(self) -> list[answers.Server]:
-        """List the servers of the cluster; a single server lists itself."""
 
     @control_call("GET", "/control/project/")
     def project(self) -> answers.Project:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from weakref import ref
 
 from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
@@ -426,32 +426,6 @@ class Project:
         if head.at <= epoch.now():
             return 0.0
         return epoch.state.clock.real_seconds_until(head.at)
-
-
-class ProjectEntry(NamedTuple):
-    """A project in the list; with a ``problem``, the project cannot be read and shows its initial state."""
-
-    project_id: str
-    merchant_id: str
-    settings: Settings
-    clock: ProjectClock
-    scenario: str
-    orders_created: int = 0
-    problem: str | None = None
-
-
-def list_project(project: Project) -> ProjectEntry:
-    """Return the entry of a project in memory."""
-    epoch = project.epoch
-    clock = epoch.state.clock.set(project.now())
-    return ProjectEntry(
-        project.project_id,
-        project.merchant_id,
-        epoch.state.settings,
-        clock,
-        epoch.state.scenario.name,
-        epoch.orders_created,
-    )
 
 
 def weakly(project: Project) -> Callable[[], Project]:

@@ -8,12 +8,12 @@ from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
-from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import CreateStore, Project, ProjectEntry, Services, list_project
+from payment_sandbox.projects.project import CreateStore, Project, Services
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, NewProjectForm, Settings, read_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
 from payment_sandbox.scenarios.loader import load_scenario
@@ -22,12 +22,6 @@ from payment_sandbox.scenarios.model import Scenario
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
 """The constant id of the first project, so that bookmarks survive restarts."""
-
-
-class AlreadyMade(Refusal):
-    """Another server has just created a project with this id or key."""
-
-    rule = "CTL-06"
 
 
 class Storages(Protocol):
@@ -57,9 +51,6 @@ def digest(api_key: str) -> str:
 
 class Registry:
     """The projects of a server; creates and deletes them."""
-
-    is_shared = False
-    """Whether servers share the registry, so that a lookup may wait for the database."""
 
     def __init__(
         self,
@@ -176,30 +167,16 @@ class Registry:
         return self._by_id.get(project_id)
 
     def all(self) -> list[Project]:
-        """Return all projects that can be read, oldest first."""
-        return self.loaded_projects()
-
-    def listed(self) -> list[ProjectEntry]:
-        """List all projects, oldest first, including those that cannot be read."""
-        return list(map(list_project, self.loaded_projects()))
+        """Return all projects, oldest first."""
+        return list(self._by_id.values())
 
     def find_local(self, subject: str) -> Project | None:
-        """Find a project in this process by its id or key digest."""
+        """Find a project by its id or key digest."""
         return self._by_id.get(subject) or self._by_digest.get(subject)
 
     def count(self) -> int:
         """Return the number of projects."""
         return len(self._by_id)
-
-    def loaded_projects(self) -> list[Project]:
-        """Return the projects in this process, oldest first."""
-        return list(self._by_id.values())
-
-    def drop(self, project: Project) -> None:
-        """Forget a project without deleting it."""
-        with self._lock:
-            if self._by_id.get(project.project_id) is project:
-                self._drop(project)
 
     def delete(self, project: Project) -> None:
         """Delete a project: refuse its key from now on, and drop its pending work (CTL-07)."""
@@ -208,7 +185,8 @@ class Registry:
         fixed_key = key_digest if project.identity.has_fixed_key else None
         with self._lock:
             self.storages.remove(project.project_id, fixed_key)
-            self._drop(project)
+            self._by_digest.pop(key_digest, None)
+            self._by_id.pop(project.project_id, None)
         project.end()
 
     def prune(self, unused_seconds: float) -> list[str]:
@@ -218,16 +196,12 @@ class Registry:
         """
         unused = [
             project
-            for project in self.loaded_projects()
+            for project in self.all()
             if project.unused_seconds() > unused_seconds and project.project_id != FIRST_PROJECT_ID
         ]
         for project in unused:
             self.delete(project)
         return [project.project_id for project in unused]
-
-    def _drop(self, project: Project) -> None:
-        self._by_digest.pop(project.identity.key_digest, None)
-        self._by_id.pop(project.project_id, None)
 
     def _add(self, project: Project) -> None:
         self._by_digest[project.identity.key_digest] = project

@@ -33,7 +33,7 @@ else:
     control = lazy("payment_sandbox.web.control")
 
 GUESSED_LENGTH_MAX: Final = 200
-HEALTH_PATHS: Final = ("/health", "/metrics")
+HEALTH_PATH: Final = "/health"
 _API_ROOT: Final = Pattern(r"\A/+(v1|control|health)(?:/+|\Z)")
 _EMPTY_ID: Final = Pattern(r"\A/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
@@ -215,7 +215,7 @@ def make_app(
         (
             Mount((MERCHANT_API,), lambda: (merchant.FACE,)),
             Mount((CONTROL_API,), lambda: control.FACES),
-            Mount(HEALTH_PATHS, lambda: (HEALTH_FACE,)),
+            Mount((HEALTH_PATH,), lambda: (HEALTH_FACE,)),
             Mount(("",), lambda: (pages.FACE, docs.FACE, docs.DESCRIPTION, *load_optional_faces())),
         )
     )

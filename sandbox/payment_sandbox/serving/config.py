@@ -45,7 +45,7 @@ class ServerConfig(NamedTuple):
     observer: "Observer | None" = None  # notified of projects, and of requests without a project
     webhooks_only_local: bool = False  # send webhooks only to this machine and to hosts that a project allows
     deliver_to: Sequence[str] = ()  # the only webhook hosts; all hosts if empty
-    state: Path | str | None = None  # an SQLite file, or the address of a PostgreSQL database
+    state: Path | str | None = None  # an SQLite file
     max_projects: int | None = None
     seed: int | None = None
     clock: str = RUNNING

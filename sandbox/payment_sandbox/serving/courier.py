@@ -25,7 +25,6 @@ from payment_sandbox.serving.posting import Posting, ProcessReceiver, post_over_
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.web.statistics import Statistics
 
 
 class Destination:
@@ -55,7 +54,6 @@ class Courier:
         With ``local_only``, webhooks go only to this machine and to hosts that a project allows;
         ``allowed_hosts`` are the only hosts on the network.
         """
-        self.statistics = Statistics()
         self._ending = Event()
         self._local_only = local_only
         self.allowed_hosts = tuple(map(normal_host, allowed_hosts))
@@ -170,7 +168,6 @@ class _HttpAddress:
 
     def _outcome(self, attempt: PreparedAttempt, posting: Posting) -> DeliveryOutcome:
         reply = posting.wait()
-        self._courier.statistics.count_attempt(reply.status)
         now = wall_now()  # read first, so that an attempt begins before the calls that it causes
         since = timedelta(seconds=monotonic_seconds() - posting.sent_seconds)
         return DeliveryOutcome(reply, max(attempt.real_at, now - since))

@@ -6,7 +6,7 @@ stream.
 """
 
 from asyncio import AbstractEventLoop, CancelledError, run_coroutine_threadsafe, shield, sleep, timeout, wait
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from concurrent.futures import CancelledError as FutureCancelledError
 from contextlib import suppress
 from io import BytesIO
@@ -25,7 +25,6 @@ from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import Call, ClientConnection
-from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.app import SandboxApp
@@ -70,20 +69,10 @@ class Client(ClientConnection):
 class Gateway:
     """Uses an application to answer the requests on all connections."""
 
-    def __init__(
-        self,
-        application: "SandboxApp",
-        loop: AbstractEventLoop,
-        limits: Limits,
-        statistics: Statistics,
-        is_draining: Callable[[], bool] | None,
-    ) -> None:
-        """Create a gateway; ``is_draining`` is set if several servers share their projects."""
+    def __init__(self, application: "SandboxApp", loop: AbstractEventLoop, limits: Limits) -> None:
         self._application = application
         self.loop = loop
         self._limits = limits
-        self._count = statistics.count_call
-        self._is_draining = is_draining
         self._snapshots_bytes: dict[str, int] = {}  # reserved for the snapshots being received, by project
         self._threads = Threads("request")
         self._starts = Places(STARTS_MAX, 1)
@@ -98,9 +87,7 @@ class Gateway:
 
     async def answer(self, http: web_request.BaseRequest) -> web_response.StreamResponse:
         """Answer a request; aiohttp cancels this when the client disconnects."""
-        started_seconds = self.loop.time()
-        is_last = self._is_draining is not None and self._is_draining()
-        reply = HttpReply(http, self._limits.send_seconds, closes_connection=is_last)
+        reply = HttpReply(http, self._limits.send_seconds)
         try:
             if http.version not in (HttpVersion10, HttpVersion11):
                 return reply.reset()
@@ -118,11 +105,6 @@ class Gateway:
             return reply.reset()
         except ConnectionError:  # the client has disconnected, or the application cuts the connection
             return reply.cut()
-        except Exception:  # answered by the connection
-            reply.status = 500
-            raise
-        finally:
-            self._count(reply.status, self.loop.time() - started_seconds)
 
     async def _answer_snapshot(
         self, http: web_request.BaseRequest, reply: HttpReply, call: Call, body: BytesIO

@@ -23,8 +23,6 @@ from payment_sandbox.serving.connection import (
 from payment_sandbox.serving.gateway import Gateway, Limits
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
-from payment_sandbox.web.site import SharedCluster
-from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     import resource
@@ -41,7 +39,6 @@ ACCEPTS_MAX: Final = 32  # in one iteration of the loop, so that a crowd delays 
 OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
 FULL_SECONDS: Final = 0.1  # the pause of a server that can open no more files
 STOP_SECONDS: Final = 1.0
-ARRIVAL_SECONDS: Final = 0.05  # the time for requests in the buffers of the system to arrive
 TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
 TLS_HEAD_BYTES: Final = 5  # of a TLS message: its kind, its version and, in two bytes, its length
 TLS_MESSAGE_BYTES_MAX: Final = 1 << 14
@@ -60,18 +57,11 @@ class HttpServer:
         bound: socket.socket,
         tls: "SSLContext | None" = None,
         limits: Limits | None = None,
-        cluster: SharedCluster | None = None,
-        statistics: Statistics | None = None,
     ) -> None:
-        """Create a server; with ``tls``, the port detects https and http by a client's first byte.
-
-        ``cluster`` is the cluster of the server, if any.
-        """
+        """Create a server; with ``tls``, the port detects https and http by a client's first byte."""
         self._socket = bound
         self._tls = tls
         self._limits = _fit_to_open_files(limits or Limits())
-        self._cluster = cluster
-        self._statistics = statistics or Statistics()
         host, self.port = bound.getsockname()[:2]
         self.url = url_of(host, self.port)
         self._loop: asyncio.AbstractEventLoop = RealTimeLoop()
@@ -86,22 +76,16 @@ class HttpServer:
 
     def start(self, application: "SandboxApp") -> None:
         """Serve on a background thread."""
-        cluster = self._cluster
-        is_draining = None if cluster is None else lambda: cluster.is_draining
-        self._gateway = Gateway(application, self._loop, self._limits, self._statistics, is_draining)
+        self._gateway = Gateway(application, self._loop, self._limits)
         self._server = Server(
             self._gateway.answer, request_factory=create_request, handler_cancellation=True, loop=self._loop
         )
         self._thread = Thread(target=self._run, args=(self._server,), name="server", daemon=True)
         start(self._thread)
 
-    def stop(self, finish_seconds: float = 0.0) -> None:
-        """Close all connections, after up to ``finish_seconds`` for the requests in progress."""
+    def stop(self) -> None:
+        """Close all connections."""
         if self._thread is not None and self._gateway is not None:
-            if finish_seconds:
-                with suppress(RuntimeError, TimeoutError):  # the loop has stopped, or the time has passed
-                    finishing = asyncio.run_coroutine_threadsafe(self._finish(finish_seconds), self._loop)
-                    finishing.result(finish_seconds)
             self._gateway.stop()
             with suppress(RuntimeError):  # already stopped
                 self._loop.call_soon_threadsafe(self._stopping.set)
@@ -125,16 +109,6 @@ class HttpServer:
             if connection.transport is not None:
                 connection.transport.abort()
         await asyncio.sleep(0)  # closes the sockets
-
-    async def _finish(self, within_seconds: float) -> None:
-        """Accept no more connections, and finish the requests in progress."""
-        await asyncio.sleep(ARRIVAL_SECONDS)
-        if self._accepting is not None:
-            self._accepting.cancel()
-        await asyncio.sleep(ARRIVAL_SECONDS)
-        if self._server is not None:
-            self._server.pre_shutdown()
-            await self._server.shutdown(within_seconds)
 
     async def _accept(self, server: Server) -> None:
         """Accept connections; while too many are open, all others wait in the backlog.

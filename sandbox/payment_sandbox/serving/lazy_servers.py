@@ -28,8 +28,8 @@ class SiteServer(Protocol):
         """Serve on a background thread."""
         ...
 
-    def stop(self, finish_seconds: float = 0.0) -> None:
-        """Stop serving, and release everything; before, finish requests in progress for some seconds."""
+    def stop(self) -> None:
+        """Stop serving, and release everything."""
         ...
 
 
@@ -50,14 +50,14 @@ class LazyServer:
         self._thread = Thread(target=self._watch, args=(application,), name="listener", daemon=True)
         start(self._thread)
 
-    def stop(self, finish_seconds: float = 0.0) -> None:
+    def stop(self) -> None:
         """Stop watching or serving."""
         with suppress(OSError):
             self._stop_sender.send(b"x")
         if self._thread is not None:
             self._thread.join()
         if self._server is not None:
-            self._server.stop(finish_seconds)
+            self._server.stop()
         self._socket.close()
         self._stop_receiver.close()
         self._stop_sender.close()
@@ -85,5 +85,5 @@ class NoPort:
     def start(self, application: "SandboxApp") -> None:
         """Do nothing."""
 
-    def stop(self, finish_seconds: float = 0.0) -> None:
+    def stop(self) -> None:
         """Do nothing."""

@@ -53,14 +53,14 @@ def place(call: Call, length: int) -> Placement:
     """Decide where a call runs; ``length`` is that of its body."""
     if call.route is None:  # refused at once
         return Placement.EVENT_LOOP
-    facts, project, is_shared = call.route.facts, call.resident, call.site.registry.is_shared
+    facts, project = call.route.facts, call.resident
     if length > WAITING_BYTES_MAX:
         return Placement.SLOW
     if facts.waits or _may_wait(call.request.environ, project):
         return Placement.WAITING
-    if facts.streams and not is_shared:  # waits only after the call
+    if facts.streams:  # waits only after the call
         return Placement.EVENT_LOOP
-    is_slow = is_shared or facts.slow or length > EVENT_LOOP_BYTES_MAX or _must_store(project)
+    is_slow = facts.slow or length > EVENT_LOOP_BYTES_MAX or _must_store(project)
     return Placement.SLOW if is_slow else Placement.EVENT_LOOP
 
 

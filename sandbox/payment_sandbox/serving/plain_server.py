@@ -32,7 +32,7 @@ class PlainServer:
         )
         start(Thread(target=server.serve_forever, name="server", daemon=True))
 
-    def stop(self, finish_seconds: float = 0.0) -> None:
+    def stop(self) -> None:
         """Accept no more connections."""
         if self._server is not None:
             self._server.shutdown()

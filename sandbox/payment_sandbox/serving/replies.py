@@ -17,26 +17,21 @@ from payment_sandbox.web.error_bodies import TYPE_BY_STATUS, error_body
 
 SERVER: Final = "payment-sandbox"
 LINGER_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
-CUT_STATUS: Final = 0
 UNAVAILABLE: Final = 503
 
 
 class HttpReply:
     """The reply to a request, by one of ``send``, ``send_pieces``, ``cut`` and ``reset``."""
 
-    __slots__ = ("_closes_connection", "_http", "_send_seconds", "_sent", "status")
+    __slots__ = ("_closes_connection", "_http", "_send_seconds", "_sent")
 
-    def __init__(
-        self, http: web_request.BaseRequest, send_seconds: float, *, closes_connection: bool
-    ) -> None:
+    def __init__(self, http: web_request.BaseRequest, send_seconds: float) -> None:
         """``send_seconds`` is the longest wait for the client to read a part of the response."""
         self._http = http
         self._send_seconds = send_seconds
-        is_upgrade = hdrs.UPGRADE in http.headers or http.method == hdrs.METH_CONNECT
-        self._closes_connection = closes_connection or is_upgrade
+        self._closes_connection = hdrs.UPGRADE in http.headers or http.method == hdrs.METH_CONNECT
         """With a declined upgrade, because aiohttp waits for data of the other protocol."""
         self._sent: web_response.StreamResponse | None = None
-        self.status = CUT_STATUS  # until the response is sent
 
     async def send(self, response: Response) -> web_response.StreamResponse:
         """Send a whole response, before aiohttp does, so that deferred work can start."""
@@ -87,7 +82,7 @@ class HttpReply:
         return self._sent or web_response.Response()  # aiohttp cannot send it
 
     async def _begin(self, response: web_response.StreamResponse) -> None:
-        self._sent, self.status = response, response.status
+        self._sent = response
         if self._closes_connection or response.status == UNAVAILABLE:
             response.force_close()  # a refused crowd frees its connections
         await response.prepare(self._http)

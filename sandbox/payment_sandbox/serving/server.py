@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from payment_sandbox.extensions import COMPANY_DISTRIBUTION, DATABASES_GROUP, NotInstalled
-from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.loading import lazy
 from payment_sandbox.projects.project import Services
 from payment_sandbox.projects.registry import Registry
@@ -17,14 +15,7 @@ from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.lazy_servers import SiteServer
 from payment_sandbox.serving.services import REAL_TIME, Housekeeper, ServerServices
-from payment_sandbox.serving.starting import (
-    POSTGRESQL,
-    ClusterDuties,
-    DatabaseDriver,
-    create_projects,
-    is_database,
-    load_catalogue,
-)
+from payment_sandbox.serving.starting import create_projects, load_catalogue
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.site import ServerContext
@@ -39,7 +30,7 @@ else:
     sqlite = lazy("payment_sandbox.storage.sqlite")
     openapi = lazy("payment_sandbox.web.openapi")
 
-FINISH_SECONDS: Final = 60.0  # for calls in progress; waiting calls end at once
+DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
 
 
 @dataclass(eq=False)
@@ -53,10 +44,9 @@ class Server:
     services: ServerServices
     registry: Registry
     ignored: Sequence[str]  # sentences about configuration that existing projects ignore
-    state: "sqlite.StateFile | DatabaseDriver | None"  # the durable storage, if any
+    state: "sqlite.StateFile | None"  # the durable storage, if any
     listener: SiteServer
     housekeeper: Housekeeper | None  # set if journals are stored or clients may create projects
-    cluster: ClusterDuties | None  # set if several servers share their projects
 
     @property
     def port(self) -> int:
@@ -64,18 +54,12 @@ class Server:
         return self.listener.port
 
     def start(self) -> None:
-        """Serve on background threads.
-
-        Raises:
-            NotStored: the shared database does not answer.
-        """
-        if self.cluster is not None:
-            self.cluster.start()
+        """Serve on background threads."""
         self.listener.start(self.app)
         self.services.scheduler.start()
         if self.housekeeper is not None:
             self.housekeeper.start()
-        for project in self.registry.loaded_projects():
+        for project in self.registry.all():
             project.send_pending()
 
     def listen(self, listener: SiteServer) -> None:
@@ -85,32 +69,19 @@ class Server:
         self.app.site.change_public_url(self.url)
         listener.start(self.app)
 
-    def stop(self, notice_seconds: float = 0.0) -> None:
-        """Stop within two seconds, without waiting for requests in progress.
-
-        A server of a cluster first reports for at least ``notice_seconds`` that it is draining, and then
-        finishes the requests in progress.
-        """
-        if self.cluster is not None:
-            self.cluster.drain(notice_seconds)
-            self._stop_waiting()
-            self.listener.stop(FINISH_SECONDS)
-        self._stop_waiting()
+    def stop(self) -> None:
+        """Stop within two seconds, without waiting for requests in progress."""
+        for project in self.registry.all():
+            project.end_waiting()
         self.services.courier.stop()
-        for project in self.registry.loaded_projects():
+        for project in self.registry.all():
             project.epoch.outbox.close()
         self.services.scheduler.stop()
         self.listener.stop()
         if self.housekeeper is not None:
             self.housekeeper.stop()
-        if self.cluster is not None:
-            self.cluster.stop()
         if self.state is not None:
             self.state.close()
-
-    def _stop_waiting(self) -> None:
-        for project in self.registry.loaded_projects():
-            project.end_waiting()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -135,14 +106,13 @@ def build(config: ServerConfig) -> Server:
     )
     services = ServerServices(courier, config.max_projects, config.observer)
     with ExitStack() as on_failure:
-        database = _join_database(config.state, services)
-        storage = _open_file(config.state) if database is None else database
+        storage = _open_file(config.state)
         if storage is not None:
             on_failure.callback(storage.close)
         registry, ignored = create_projects(services, storage, config)
-        endpoint = _create_endpoint(config, services, database, on_failure)
+        endpoint = _create_endpoint(config, on_failure)
         server = Server(
-            app=_create_app(config, services, registry, endpoint),
+            app=_create_app(config, registry, endpoint),
             url=endpoint.url,
             local_url=endpoint.local_url,
             security=config.security,
@@ -151,36 +121,21 @@ def build(config: ServerConfig) -> Server:
             ignored=ignored,
             state=storage,
             listener=endpoint.listener,
-            housekeeper=_create_housekeeper(config, registry, storage),
-            cluster=endpoint.cluster,
+            housekeeper=Housekeeper(registry) if storage is not None or config.listener is None else None,
         )
         on_failure.pop_all()
     return server
 
 
-def _create_housekeeper(
-    config: ServerConfig, registry: Registry, storage: "sqlite.StateFile | DatabaseDriver | None"
-) -> Housekeeper | None:
-    """Create the housekeeper, if needed; with a database, the cluster does the housekeeping."""
-    is_needed = storage is not None or config.listener is None
-    return Housekeeper(registry) if is_needed and not registry.is_shared else None
-
-
 class _Endpoint(NamedTuple):
-    """A server's listener, its URL, and its cluster."""
+    """A server's listener and its URLs."""
 
     listener: SiteServer
     local_url: str
     url: str
-    cluster: ClusterDuties | None = None
 
 
-def _create_endpoint(
-    config: ServerConfig,
-    services: ServerServices,
-    database: DatabaseDriver | None,
-    on_failure: ExitStack,
-) -> _Endpoint:
+def _create_endpoint(config: ServerConfig, on_failure: ExitStack) -> _Endpoint:
     """Return the configured listener, or an HTTP server that is closed ``on_failure``."""
     listener, public_url = config.listener, (config.public_url or "").rstrip("/")
     if listener is not None:
@@ -188,23 +143,19 @@ def _create_endpoint(
     bound = bind(config.host, config.port)
     on_failure.callback(bound.close)
     port, tls = bound.getsockname()[1], config.security.tls
-    cluster = database.cluster(reachable_url(config.host, port)) if database is not None else None
-    listener = http.HttpServer(bound, tls, config.limits, cluster, services.courier.statistics)
+    listener = http.HttpServer(bound, tls, config.limits)
     reachable = reachable_url(config.host, port, config.security.scheme)
-    return _Endpoint(listener, url_of(config.host, port), public_url or reachable, cluster)
+    return _Endpoint(listener, url_of(config.host, port), public_url or reachable)
 
 
-def _create_app(
-    config: ServerConfig, services: ServerServices, registry: Registry, endpoint: _Endpoint
-) -> "SandboxApp":
+def _create_app(config: ServerConfig, registry: Registry, endpoint: _Endpoint) -> "SandboxApp":
     on_refused = config.observer.on_refused if config.observer is not None else None
-    speaks_tls, statistics = config.security.tls is not None, services.courier.statistics
     return make_app(
         registry,
         public_url=endpoint.url,
         control_token=config.control_token or None,
         allow_hosts=(config.host, *config.allow_hosts),
-        server_context=ServerContext(on_refused, speaks_tls, endpoint.cluster, statistics),
+        server_context=ServerContext(on_refused, speaks_tls=config.security.tls is not None),
     )
 
 
@@ -215,20 +166,16 @@ def openapi_description() -> str:
     return openapi.build_description(make_app(registry, public_url=public_url).parts(), public_url)
 
 
-def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
-    """Join the cluster of the configured database; None if none is configured."""
-    if not isinstance(state, str) or not is_database(state):
-        return None
-    try:
-        join = load_extension(DATABASES_GROUP, POSTGRESQL, COMPANY_DISTRIBUTION, "a shared database")
-    except NotInstalled as missing:
-        raise StateRefused(str(missing)) from missing
-    database: DatabaseDriver = join(state, services)
-    return database
-
-
 def _open_file(state: Path | str | None) -> "sqlite.StateFile | None":
-    """Open the configured SQLite file; None if none is configured."""
+    """Open the configured SQLite file; None if none is configured.
+
+    Raises:
+        StateRefused: the file cannot be used, or the state is the address of a database.
+    """
     if state is None:
         return None
+    if str(state).startswith(DATABASE_SCHEMES):
+        raise StateRefused(
+            "the state cannot be in PostgreSQL; give an SQLite file, such as --state sandbox.db"
+        )
     return sqlite.StateFile(Path(state))

@@ -128,9 +128,9 @@ class Housekeeper:
 
     def clean_up(self) -> None:
         """Store new records of each project, and delete expired projects."""
-        for project in self._registry.loaded_projects():
+        for project in self._registry.all():
             try:
-                if project.is_over() and not self._registry.is_shared:  # another server may be using it
+                if project.is_over():
                     self._registry.delete(project)
                 else:
                     save_new_records(project)

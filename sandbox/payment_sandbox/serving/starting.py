@@ -1,9 +1,8 @@
 """The initial projects of a server: stored projects, declared projects, and the default project."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.forms import Choice, Form, FormPart, Items, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids
@@ -13,16 +12,14 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
+from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import PROFILES, Catalogue, read_text, with_profile
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.services import ServerServices
-from payment_sandbox.storage.codec import DamagedProject
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.web.site import SharedCluster
 
 if TYPE_CHECKING:
     from payment_sandbox.storage import sqlite
@@ -30,49 +27,6 @@ else:
     sqlite = lazy("payment_sandbox.storage.sqlite")
 
 
-class ClusterDuties(SharedCluster, Protocol):
-    """The cluster duties of a server whose projects are shared with others."""
-
-    def start(self) -> None:
-        """Start the duties.
-
-        Raises:
-            NotStored: the database does not answer.
-        """
-        ...
-
-    def drain(self, notice_seconds: float) -> None:
-        """Report the server as draining for ``notice_seconds``, so that a load balancer notices."""
-        ...
-
-    def stop(self) -> None:
-        """Stop the duties, and release all claims."""
-        ...
-
-
-class DatabaseDriver(Protocol):
-    """A database shared by several servers, after this server has joined them.
-
-    Entry points of the group ``payment_sandbox.databases`` are functions that take the address and the
-    services of a server, and return a driver. The name of an entry point is the scheme of its addresses.
-    """
-
-    def registry(
-        self, services: ServerServices, catalogue: Catalogue, *, ids: Ids | None, clock: str
-    ) -> Registry:
-        """Return the registry of the shared projects."""
-        ...
-
-    def cluster(self, url: str) -> ClusterDuties:
-        """Return the cluster duties of the server at this URL; call it after ``registry``."""
-        ...
-
-    def close(self) -> None:
-        """Close all connections."""
-        ...
-
-
-POSTGRESQL: Final = "postgresql"
 NON_SETTING_KEYS: Final = ("api_key", "scenario")  # the other keys of a declaration
 
 
@@ -163,18 +117,13 @@ def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> 
 FIRST_PROJECT_NAME: Final = "sandbox"
 
 
-def is_database(state: str) -> bool:
-    """Return whether the state is a PostgreSQL database rather than a file."""
-    return state.startswith((f"{POSTGRESQL}://", "postgres://"))
-
-
 def load_catalogue(folders: Sequence[Path] = ()) -> Catalogue:
     """Load the built-in scenarios and the scenarios in folders."""
     return Catalogue(METHOD_NAMES, check_scenario_settings, folders, default=default_scenario())
 
 
 def create_projects(
-    services: ServerServices, storage: "sqlite.StateFile | DatabaseDriver | None", config: ServerConfig
+    services: ServerServices, storage: "sqlite.StateFile | None", config: ServerConfig
 ) -> tuple[Registry, list[str]]:
     """Create the projects of the state file and project files, and the default project (CTL-04).
 
@@ -191,16 +140,15 @@ def create_projects(
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
         if storage is None
-        else _restore_registry(services, storage, catalogue, ids, clock)
+        else sqlite.restore_registry(services, storage, catalogue, ids=ids, clock=clock)
     )
     ignored: list[str] = []
     for project in _all_declarations(config, catalogue):
         if registry.is_known(project.api_key):
             ignored += _describe_ignored(registry, project)
             continue
-        with suppress(AlreadyMade):  # another server that is also starting created it first
-            chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
-            registry.create({**project.settings, **chosen}, api_key=project.api_key)
+        chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
+        registry.create({**project.settings, **chosen}, api_key=project.api_key)
     return registry, ignored
 
 
@@ -240,11 +188,7 @@ def _project_from_options(config: ServerConfig, catalogue: Catalogue) -> Declare
 def _describe_ignored(registry: Registry, declared: DeclaredProject) -> Iterator[str]:
     """Describe the configuration that an existing project ignores."""
     name = declared.settings.get("name") or FIRST_PROJECT_NAME
-    try:
-        project = registry.find(declared.api_key)
-    except DamagedProject as damaged:
-        yield damaged.report
-        return
+    project = registry.find(declared.api_key)
     if project is None:
         yield f"project {name} was deleted, so it is not created again"
         return
@@ -268,15 +212,3 @@ def _differing_settings(project: Project, declared: DeclaredProject) -> Iterator
             yield setting
     if declared.scenario is not None and declared.scenario.name != state.scenario.name:
         yield "scenario"
-
-
-def _restore_registry(
-    services: ServerServices,
-    storage: "sqlite.StateFile | DatabaseDriver",
-    catalogue: Catalogue,
-    ids: Ids | None,
-    clock: str,
-) -> Registry:
-    if isinstance(storage, sqlite.StateFile):
-        return sqlite.restore_registry(services, storage, catalogue, ids=ids, clock=clock)
-    return storage.registry(services, catalogue, ids=ids, clock=clock)

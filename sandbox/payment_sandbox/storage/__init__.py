@@ -1,5 +1,4 @@
 """Record storage in memory or in an SQLite file; snapshots and their validation.
 
-Other packages may import ``codec``, ``dialects``, ``journal_rows``, ``memory``, ``rows``, ``snapshot`` and
-``sqlite``.
+Other packages may import ``codec``, ``journal_rows``, ``memory``, ``snapshot`` and ``sqlite``.
 """

@@ -1,8 +1,7 @@
 """Converts records to plain JSON data and back by their type hints; errors name the path."""
 
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,7 +19,6 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.caller import SavedAnswer
-from payment_sandbox.projects.project import ProjectReset
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.effects import Fault
 
@@ -275,31 +273,6 @@ class NotStored(Exception):
         super().__init__(f"nothing has changed, because {place} could not be used: {reason}")
         self.reason = reason
         self.is_full = is_full
-
-
-class DamagedProject(NotStored):
-    """The stored state of a project cannot be read, which concerns no other project."""
-
-    def __init__(self, project_id: str, error: Exception) -> None:
-        problem = str(error) if isinstance(error, Invalid) else f"{type(error).__name__}: {error}"
-        reason = f"its state is damaged: {join_problems(problem)}"
-        super().__init__(f"project {project_id}", reason, is_full=False)
-        self.report = f"project {project_id} cannot be read: {reason}"
-
-
-@contextmanager
-def reading(project_id: str) -> Iterator[None]:
-    """Convert every error in a context that reads stored data of a project.
-
-    Raises:
-        DamagedProject: the data cannot be read.
-    """
-    try:
-        yield
-    except (NotStored, ProjectReset):
-        raise
-    except Exception as error:
-        raise DamagedProject(project_id, error) from error
 
 
 class StepsInterrupted(NotStored):

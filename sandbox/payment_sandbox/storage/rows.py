@@ -10,21 +10,18 @@ from typing import Any, Final, NamedTuple, Protocol, get_args, get_type_hints
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import FROZEN, RUNNING, ProjectClock, RealTime
-from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import CreateStore, Project, ProjectEntry, Services
-from payment_sandbox.projects.settings import Settings, read_settings, read_stored_settings
-from payment_sandbox.projects.store import ChangeSet, Configuration, Counters, JournalRow
+from payment_sandbox.projects.project import CreateStore, Project, Services
+from payment_sandbox.projects.settings import Settings
+from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow
 from payment_sandbox.storage.codec import (
     FORMAT,
     AgendaEntry,
-    DamagedProject,
     StoredIds,
     StoredRecords,
     decode,
     encode,
-    reading,
 )
 from payment_sandbox.storage.journal_rows import load_journal
 from payment_sandbox.storage.memory import MemoryStore
@@ -220,42 +217,6 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
         if not getattr(identity, name):
             raise Invalid([Violation(f"identity.{name}", "must not be empty")])
     return identity
-
-
-class ProjectColumns(NamedTuple):
-    """The columns of a stored project, without its records."""
-
-    id: str
-    identity: str
-    chosen: str
-    counters: str
-
-
-def list_stored(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
-    """Return the list's entry of a stored project, which may be damaged."""
-    try:
-        with reading(columns.id):
-            return _list_readable(columns, real)
-    except DamagedProject as damaged:
-        clock = ProjectClock.start(real, real.wall_now(), FROZEN)
-        scenario = default_scenario().name
-        return ProjectEntry(columns.id, "", Settings(), clock, scenario, problem=damaged.reason)
-
-
-def _list_readable(columns: ProjectColumns, real: RealTime) -> ProjectEntry:
-    identity = read_identity(json.loads(columns.identity))
-    chosen: Configuration = decode(Configuration, json.loads(columns.chosen), "chosen")
-    counters: StoredCounters = decode(StoredCounters, json.loads(columns.counters), "counters")
-    base = read_stored_settings(chosen.settings, "settings")
-    settings = read_settings(dict(chosen.scenario.get("settings", {})), base, "scenario.settings")
-    clock = ProjectClock.start(real, counters.anchor or counters.now, counters.clock_mode)
-    clock = clock._replace(rate=counters.clock_rate)
-    if counters.real_at is not None:
-        clock = clock.advanced_by(max((real.wall_now() - counters.real_at).total_seconds(), 0.0))
-    clock = clock.set(max(clock.read(), counters.now))
-    name: str = decode(str, chosen.scenario["name"], "scenario.name")
-    orders = counters.id_counts.get("order", 0)
-    return ProjectEntry(identity.project_id, identity.merchant_id, settings, clock, name, orders)
 
 
 def resume_project(

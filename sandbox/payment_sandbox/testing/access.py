@@ -176,7 +176,7 @@ def _check_server(base_url: str, control_token: str) -> str:
         try:
             answer = session.get(f"{url}/health/", timeout=HEALTH_TIMEOUT_SECONDS)
             bearer = {"Authorization": f"Bearer {control_token}"}
-            servers = session.get(f"{url}/control/servers/", headers=bearer, timeout=HEALTH_TIMEOUT_SECONDS)
+            projects = session.get(f"{url}/control/projects/", headers=bearer, timeout=HEALTH_TIMEOUT_SECONDS)
         except (OSError, ValueError) as error:
             raise SandboxNotFound(
                 f"no sandbox answers at SANDBOX_URL {url} ({describe_failure(error, url)}); "
@@ -184,7 +184,7 @@ def _check_server(base_url: str, control_token: str) -> str:
             ) from None
     try:
         is_sandbox = answer.json()["status"] == "ok" and "version" in answer.json()
-        refusal = servers.json()["error"]["value"] if servers.status_code == UNAUTHORIZED else None
+        refusal = projects.json()["error"]["value"] if projects.status_code == UNAUTHORIZED else None
     except (ValueError, KeyError, TypeError):
         is_sandbox, refusal = False, None
     if not is_sandbox:

@@ -4,5 +4,5 @@ Other packages may import ``answers.control``, ``answers.order_tables``, ``answe
 ``answers.page_urls``, ``answers.qr_tables``, ``answers.records``, ``answers.reproductions``,
 ``answers.responses``, ``answers.timeline_report``, ``answers.verdict``, ``auth``, ``bodies``,
 ``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``, ``event_stream``, ``faces``,
-``health``, ``merchant``, ``openapi``, ``routes``, ``site``, ``snapshot_bodies`` and ``statistics``.
+``health``, ``merchant``, ``openapi``, ``routes``, ``site`` and ``snapshot_bodies``.
 """

@@ -4,8 +4,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
-from hashlib import scrypt
 from ipaddress import IPv6Address, ip_address
 from math import ceil
 from secrets import token_bytes
@@ -17,36 +15,14 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.web.routes import RoutedPart
-from payment_sandbox.web.statistics import Server, Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
 """Receives refused requests that no journal records: method, path, status and reason."""
 
-OK: Final = "ok"
-DRAINING: Final = "draining"
-SCRYPT_COST: Final = 1 << 14  # 50 ms and 16 MiB
 SIGN_IN_FAILURES_MAX: Final = 10  # from one address without a pause
 SIGN_IN_PAUSE_SECONDS: Final = 6.0  # for each further failure
 SIGN_IN_ADDRESSES_MAX: Final = 1000
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
-
-
-class SharedCluster(Protocol):
-    """The cluster that a server belongs to."""
-
-    salt: str
-    """A value that all servers of the cluster share; it is in the database, so it is no secret."""
-    is_draining: bool
-    """Whether this server is draining, before it stops."""
-
-    @property
-    def commit_count(self) -> int:
-        """The number of database commits by this server."""
-        ...
-
-    def servers(self) -> Sequence[Server]:
-        """List the live servers, oldest first."""
-        ...
 
 
 class ServerContext(NamedTuple):
@@ -54,8 +30,6 @@ class ServerContext(NamedTuple):
 
     on_refused: OnRefused | None = None
     speaks_tls: bool = False  # if false, a proxy terminates TLS for an https URL
-    shared: SharedCluster | None = None  # the cluster, if any
-    statistics: Statistics | None = None
 
 
 NO_SERVER: Final = ServerContext()
@@ -151,24 +125,12 @@ class Site:
         self.registry = registry
         self.control_token = control_token
         self.server_context = server_context
-        shared = server_context.shared  # a form from one server of a company may be submitted to another
-        self._salt = token_bytes(32) if shared is None else shared.salt.encode()
+        self.forgery_secret = token_bytes(32)  # signs forms and cookies
         self.sign_in_failures = SignInFailures(registry.services.real)
         self.refused = RefusedCalls(registry.services.real)
         self.slots = Slots()  # data that the faces share across projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
         self.change_public_url(self.public_url)
-
-    @cached_property
-    def forgery_secret(self) -> bytes:
-        """The key that signs forms and cookies.
-
-        The database of a company shows only the salt. With a control token, the key is slow to derive, so
-        that the owner of a signed form or cookie cannot guess a token in bulk.
-        """
-        if self.control_token is None:
-            return self._salt
-        return scrypt(self.control_token.encode(), salt=self._salt, n=SCRYPT_COST, r=8, p=1, dklen=32)
 
     @property
     def public_url(self) -> str:
@@ -184,8 +146,3 @@ class Site:
         self.registry.services.public_url = public_url
         self.base_path = urlsplit(public_url).path  # for a server behind a proxy; usually empty
         self.hosts |= {(urlsplit(public_url).hostname or "").lower()}
-
-    def status(self) -> str:
-        """The health status for load balancers: ``ok`` or ``draining``."""
-        shared = self.server_context.shared
-        return DRAINING if shared is not None and shared.is_draining else OK

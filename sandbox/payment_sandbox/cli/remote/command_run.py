@@ -41,7 +41,7 @@ ADVICE_BY_PROBLEM: Final = {
 }
 FAULT_STATUSES: Final = (429, 500, 502, 503, 504)
 COMMON_OPTIONS: Final = ("url", "key", "token", "ca")
-TOKEN_COMMANDS: Final = ("projects", "create", "prune", "replay", "review", "servers")
+TOKEN_COMMANDS: Final = ("projects", "create", "prune", "replay", "review")
 UNAUTHORIZED: Final = 401
 
 Document = TypeVar("Document")

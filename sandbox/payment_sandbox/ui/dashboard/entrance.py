@@ -8,7 +8,7 @@ from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.orders.refusals import Invalid, Unknown
-from payment_sandbox.projects.project import ProjectEntry
+from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard import signing_in
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
@@ -84,7 +84,7 @@ def _projects_page(call: Call, status: int = 200, **more: object) -> Response:
     body = render(
         call,
         "dashboard/projects.html",
-        rows=[_project_row(call, entry, at) for at, entry in enumerate(shown)],
+        rows=[_project_row(project, at) for at, project in enumerate(shown)],
         omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
         is_open=signing_in.is_open(call),
         may_create=signing_in.may_create(call),
@@ -94,15 +94,12 @@ def _projects_page(call: Call, status: int = 200, **more: object) -> Response:
     return Response(body, status=status, content_type=HTML)
 
 
-def _project_row(call: Call, entry: ProjectEntry, at: int) -> dict[str, object]:
-    """Describe a project; only new and small ones in this process are reviewed."""
-    project = call.site.registry.find_local(entry.project_id) if entry.problem is None else None
-    if project is None:
-        return {"entry": entry}
+def _project_row(project: Project, at: int) -> dict[str, object]:
+    """Describe a project; only new and small ones are reviewed."""
     idle = timedelta(seconds=project.unused_seconds())
-    is_reviewed = at < PROJECTS_REVIEWED_MAX and entry.orders_created <= ORDERS_REVIEWED_MAX
+    is_reviewed = at < PROJECTS_REVIEWED_MAX and project.epoch.orders_created <= ORDERS_REVIEWED_MAX
     return {
-        "entry": entry,
+        "project": project,
         "used": f"{describe_period(idle)} ago" if idle >= timedelta(minutes=1) else "just now",
         "mistakes": len(current_review(project).mistakes) if is_reviewed else None,
     }

@@ -15,7 +15,7 @@ from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.epoch import AgendaItem
-from payment_sandbox.projects.project import Project, ProjectEntry, list_project
+from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.ui.dashboard.notices import (
     NOTICE_PARAMETER,
@@ -261,11 +261,11 @@ def _refresh_ms(call: Call, project: Project) -> int:
     return min(REFRESH_MS_MAX, max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers, round(by_time)))
 
 
-def _menu(call: Call, project: Project) -> list[ProjectEntry]:
+def _menu(call: Call, project: Project) -> list[Project]:
     """Return the projects of the menu: only this one and the newest, because test suites create thousands."""
     visible = reversed(visible_projects(call))
-    others = (other for other in visible if other.project_id != project.project_id)
-    return [list_project(project), *islice(others, MENU_MAX)]
+    others = (other for other in visible if other is not project)
+    return [project, *islice(others, MENU_MAX)]
 
 
 def agenda_rows(project: Project) -> list[AgendaItem]:

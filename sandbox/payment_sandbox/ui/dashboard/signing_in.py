@@ -5,7 +5,7 @@ from typing import Final
 
 from werkzeug.wrappers import Response
 
-from payment_sandbox.projects.project import Project, ProjectEntry
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.call import Call
 
 COOKIE: Final = "sandbox_dashboard"
@@ -46,14 +46,14 @@ def _now_second(call: Call) -> int:
     return int(call.site.registry.services.real.wall_now().timestamp())
 
 
-def visible_projects(call: Call) -> list[ProjectEntry]:
+def visible_projects(call: Call) -> list[Project]:
     """Return the projects visible to the browser."""
     if is_open(call):
-        return call.site.registry.listed()
+        return call.site.registry.all()
     grants = signed_in_projects(call)
     return [
         project
-        for project in call.site.registry.listed()
+        for project in call.site.registry.all()
         if ALL_PROJECTS in grants or project.project_id in grants
     ]
 

@@ -7,7 +7,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import LoggedRequest
-from payment_sandbox.projects.project import Project, ProjectEntry, list_project
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.error_bodies import RequestRefused
@@ -41,23 +41,18 @@ def advance_limit_record(advance: AdvanceResult) -> records.StopDetails:
 
 def project_record(project: Project) -> records.Project:
     """Serialize a project, without its API key (CTL-29)."""
-    return listed_record(list_project(project))
-
-
-def listed_record(project: ProjectEntry) -> records.ListedProject:
-    """Serialize a project in the list of all projects."""
-    record: records.ListedProject = {
+    epoch = project.epoch
+    return {
         "project_id": project.project_id,
         "merchant_id": project.merchant_id,
-        "settings": project.settings.document,
+        "settings": epoch.state.settings.document,
         "clock": {
-            "now": timestamp(project.clock.read()),
-            "mode": project.clock.mode,
-            "rate": project.clock.rate,
+            "now": timestamp(epoch.now()),
+            "mode": epoch.state.clock.mode,
+            "rate": epoch.state.clock.rate,
         },
-        "scenario": project.scenario,
+        "scenario": epoch.state.scenario.name,
     }
-    return record if project.problem is None else {**record, "problem": project.problem}
 
 
 def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:

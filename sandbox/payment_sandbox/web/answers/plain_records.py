@@ -10,9 +10,9 @@ Json = dict[str, Any]
 
 
 class Health(TypedDict):
-    """The health of the server: ``ok``, or ``draining`` while it shuts down."""
+    """The health of the server."""
 
-    status: Literal["ok", "draining"]
+    status: Literal["ok"]
     version: str
 
 

@@ -24,7 +24,6 @@ from payment_sandbox.scenarios.model import NearestRule as NearestRule
 from payment_sandbox.scenarios.model import TransactionDecision as TransactionDecision
 from payment_sandbox.web.answers.plain_records import Health as Health
 from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
-from payment_sandbox.web.statistics import Server as Server
 
 if TYPE_CHECKING:
     from payment_sandbox.judge import coverage, history
@@ -71,14 +70,6 @@ class Project(TypedDict):
     settings: Annotated[Json, Like(lambda: SettingsForm)]
     clock: Clock
     scenario: Annotated[str, "The name of the active scenario."]
-
-
-class ListedProject(Project):
-    """A project in the list of all projects."""
-
-    problem: NotRequired[
-        Annotated[str, "The project cannot be read, for this reason; the other fields are not its own."]
-    ]
 
 
 class ProjectWithKey(Project):

@@ -1,21 +1,17 @@
-"""Projects: their settings, snapshots and resets, and the servers that hold them."""
+"""Projects: their settings, snapshots and resets."""
 
 import json
-import logging
-from collections.abc import Iterator
 from functools import partial
 from hmac import compare_digest
 from typing import Annotated, Any, Final, cast
 
 from payment_sandbox.forms import Form
-from payment_sandbox.judge import Finding, review
+from payment_sandbox.judge import review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
-from payment_sandbox.storage.codec import DamagedProject, reading
-from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.control import listed_record, project_record
+from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.overview import finding_records
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
@@ -26,7 +22,6 @@ from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_kn
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import RouteGroup
-from payment_sandbox.web.site import OK
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer, snapshot_text
 
 MISSING_TOKEN: Final = (
@@ -38,8 +33,6 @@ WRONG_TOKEN: Final = (
     "clients and test suites read it from SANDBOX_CONTROL_TOKEN"
 )
 TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
-
-log = logging.getLogger(__name__)
 
 server_wide = RouteGroup("projects", "/control")
 
@@ -129,21 +122,9 @@ def create_project(call: Call, settings: Any) -> tuple[Project, str]:
 
 
 @command(server_wide, "GET", "/projects/", errors=(429,))
-def projects(call: Call) -> Listed[records.ListedProject]:
+def projects(call: Call) -> Listed[records.Project]:
     """List the projects, without their API keys."""
-    return Listed(map(listed_record, call.site.registry.listed()))
-
-
-def _reviews(registry: Registry) -> Iterator[tuple[Project, list[Finding]]]:
-    """Review all projects; the server's log names those that cannot be reviewed."""
-    for project in registry.all():
-        try:
-            with reading(project.project_id):
-                findings = review(project.epoch)
-        except DamagedProject as damaged:
-            log.warning("%s", damaged.report)
-        else:
-            yield project, findings
+    return Listed(map(project_record, call.site.registry.all()))
 
 
 @command(server_wide, "GET", "/projects/review/", errors=(429,), slow=True)
@@ -155,8 +136,8 @@ def all_findings(call: Call) -> Listed[records.ProjectFindings]:
             "name": each.settings.name,
             "findings": finding_records(findings),
         }
-        for each, findings in _reviews(call.site.registry)
-        if findings
+        for each in call.site.registry.all()
+        if (findings := review(each.epoch))
     )
 
 
@@ -174,21 +155,6 @@ def prune_projects(
 ) -> records.DeletedProjects:
     """Delete the projects idle for a given time, except the default project."""
     return {"deleted": call.site.registry.prune(real_seconds(unused_for))}
-
-
-@command(server_wide, "GET", "/servers/", errors=(429,), slow=True)
-def servers(call: Call) -> Listed[records.Server]:
-    """List the servers of the cluster; a single server lists itself."""
-    shared = call.site.server_context.shared
-    if shared is not None:
-        return Listed(shared.servers())
-    own: records.Server = {
-        "url": call.site.public_url,
-        "version": __version__,
-        "status": OK,
-        "projects": len(call.site.registry.loaded_projects()),
-    }
-    return Listed([own])
 
 
 @command(control, "GET", "/project/")

@@ -1,4 +1,0 @@
-"""Several servers on one PostgreSQL database, and metrics for Prometheus.
-
-No other package imports it.
-"""
