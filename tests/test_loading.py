@@ -1,35 +1,16 @@
 """Lazy modules and objects created on first use are complete for every thread, whichever thread is first."""
 
-import ast
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import first_uses
 from tests.support.commands import run_program
-from tests.support.first_uses import lazy_modules, loadable_names
+from tests.support.first_uses import loadable_names
 from tests.support.packages import module_name, sources
 from tests.support.samples import of_the_day
-
-
-def imports_for_types(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the module of each import that only the type checker runs."""
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            for each in node.body:
-                prefix = f"{each.module}." if isinstance(each, ast.ImportFrom) else ""
-                if isinstance(each, ast.Import | ast.ImportFrom):
-                    yield from ((name.asname or name.name, f"{prefix}{name.name}") for name in each.names)
-
-
-def test_the_type_checker_reads_the_modules_that_are_loaded_lazily() -> None:
-    """The type checker imports each lazy module under the same name."""
-    lazy = list(lazy_modules())
-    assert [each for each in lazy if (each.name, each.module) not in imports_for_types(each.file)] == []
-    assert len(lazy) > 20
 
 
 def problems_of_first_uses(seed: int) -> list[str]:

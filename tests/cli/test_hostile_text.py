@@ -1,6 +1,5 @@
 """Texts from merchants cannot control a terminal or forge lines."""
 
-import ast
 import json
 import logging
 import sys
@@ -12,12 +11,10 @@ import requests
 from click import Command
 from click.testing import CliRunner
 
-from payment_sandbox.cli import options
 from payment_sandbox.cli.main import commands
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.client.client import SandboxClient
-from tests.support.packages import SOURCE
 from tests.support.shop import Shop
 
 HOSTILE = "x\x1b[2J\x9b31m\u202ecod.exe\nORDER 7 is paid\r\u2028"
@@ -133,18 +130,3 @@ def test_logs_are_escaped() -> None:
     text = MaskedFormatter().format(record)
     assert text.startswith(f"ERROR x: {PRINTED}\nTraceback")
     assert [letter for letter in text if not letter.isprintable() and letter != "\n"] == []
-
-
-def test_everything_is_printed_by_one_function() -> None:
-    """Only the common print function writes to standard output."""
-    commands = [
-        *Path(options.__file__).parent.rglob("*.py"),
-        *SOURCE.glob("pytest_*/*.py"),
-    ]
-    printing = [
-        path.name
-        for path in commands
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "click.echo", "click.secho")
-    ]
-    assert sorted(printing) == ["options.py"]

@@ -1,37 +1,15 @@
 """The ledger agrees with the markers of the tests."""
 
-from pathlib import Path
-
 import pytest
 
 from payment_sandbox.fidelity.ledger import TESTS_FOLDER, assumptions, rules
-from tests.proofs import read_proofs, table
+from tests.proofs import read_proofs
 
 
 def test_every_marker_names_a_rule_of_the_ledger() -> None:
     """Every marker names a rule or an assumption of the ledger."""
     known = {rule["id"] for rule in rules()} | {assumption["id"] for assumption in assumptions()}
     assert [(rule, test) for rule, test in read_proofs(TESTS_FOLDER) if rule not in known] == []
-
-
-def test_the_proofs_are_existing_tests() -> None:
-    """The proofs of the ledger name existing tests."""
-    named = {test for rule in rules() for test in rule["tests"]}
-    assert len(named) > 200
-    for test in named:
-        path, _, function = test.partition("::")
-        assert f"def {function}(" in (TESTS_FOLDER.parent / path).read_text(encoding="utf-8"), test
-
-
-def test_marks_are_read_and_formatted(tmp_path: Path) -> None:
-    """Marks are read from the tests, and formatted as the table in the wheel."""
-    folder = tmp_path / "tests"
-    folder.mkdir()
-    (folder / "test_x.py").write_text(
-        "import pytest\n\n\n@pytest.mark.rule('B-02', 'A-01')\ndef test_it() -> None:\n    pass\n"
-    )
-    assert read_proofs(folder) == [("A-01", "tests/test_x.py::test_it"), ("B-02", "tests/test_x.py::test_it")]
-    assert table(read_proofs(folder)).splitlines()[1] == "A-01\ttests/test_x.py::test_it"
 
 
 def test_every_rule_is_proven() -> None:

@@ -26,7 +26,7 @@ MODULES = {
 SERVER = declared(ROOT)["project"]["optional-dependencies"]["server"]
 EXTRAS = [name_of(each) for each in SERVER] + ["trustme"]
 NEEDED_BY_SUITES = {"pygments", "jinja2"}  # by pytest, and by the Flask of the examples
-ENGINE = ("kernel", "orders", "methods", "forms", "projects", "journeys")
+ENGINE = ("kernel", "orders", "forms", "projects", "journeys")
 
 
 def test_all_have_one_version() -> None:

@@ -18,11 +18,10 @@ from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.starting import read_declared_projects
 from payment_sandbox.ui.docs.library import PAGE_NAMES, page, read_source
-from tests.documentation.parts import BLOCK, PARTS, fill_in, generated_files
+from tests.documentation.parts import generated_files
 from tests.documentation.references import example_setting
-from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
-from tests.support.documentation import ROOT, of, read_page, run_command, text_of
+from tests.support.documentation import ROOT, of, run_command, text_of
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
 from tests.support.suites import run_pytest
@@ -100,46 +99,12 @@ def test_every_file_is_accepted(block: Block, tmp_path: Path) -> None:
         ) == len(data["projects"])
 
 
-def test_every_block_is_run_by_a_test() -> None:
-    """A block in a language that no test runs could become outdated unnoticed."""
-    tested_languages = {"sh", "python", "yaml"}
-    for name in ("README", *PAGE_NAMES):
-        for block in blocks(text_of(name)):
-            is_webhook = block.language == "json" and "status_changed" in block.text
-            is_tree = name == "README" and "sandbox/payment_sandbox/" in block.text
-            is_shell = name == "operation" and block.language == "shell"
-            is_in_project = (
-                is_shell
-                or "playwright" in block.text
-                or (
-                    block.file is not None
-                    and name in (*PAGES, "node", "php", "languages", "operation", "security")
-                )
-            )
-            assert block.language in tested_languages or is_webhook or is_tree or is_in_project, (name, block)
-
-
 def test_generated_parts_are_up_to_date() -> None:
     """The files contain what the code generates; ``make docs`` writes it."""
     outdated = [
         file.name for file, text in generated_files() if not file.exists() or file.read_text("utf-8") != text
     ]
     assert outdated == [], "run make docs"
-
-
-def test_every_part_is_on_a_page() -> None:
-    """No generated part is missing, and none is unused."""
-    used = {match["name"] for name in PAGE_NAMES for match in BLOCK.finditer(read_page(name))}
-    assert used == PARTS.keys()
-
-
-def test_generated_blocks_are_rewritten() -> None:
-    """A block is replaced, a new one is written, and all other text stays."""
-    old = "Text.\n\n<!-- generated: offers -->\n\nOutdated.\n\n<!-- end -->\n\nMore.\n"
-    new = fill_in(old)
-    assert new.startswith("Text.\n\n<!-- generated: offers -->\n\n| What happens | Where")
-    assert new.endswith("\n\n<!-- end -->\n\nMore.\n")
-    assert fill_in("Text.\n\n{{ offers }}\n\nMore.\n") == fill_in(new) == new
 
 
 def test_the_webhook_is_as_shown(fresh: Server) -> None:

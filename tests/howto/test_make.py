@@ -2,13 +2,10 @@
 
 import shutil
 import subprocess
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
-from tests.requirements import name_of, requirements
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT
 from tests.support.tools import require
@@ -73,23 +70,6 @@ def test_a_first_start_installs_what_serving_needs(folder: Path) -> None:
     installed = (folder / ".venv" / "installed").read_text()
     assert "-e ./.[server,tls] -c requirements.lock" in installed
     assert "-r " not in installed
-    assert {name_of(line) for line in (ROOT / "requirements.lock").read_text().split()} == needed_to_serve()
-
-
-def needed_to_serve() -> set[str]:
-    """Return the names of the server's requirements, with the requirements of these, on this Python."""
-    needed: set[str] = set()
-    names = set(map(name_of, requirements("serve")))
-    while names - needed:
-        name = (names - needed).pop()
-        needed.add(name)
-        declared = map(Requirement, distribution(name).requires or ())
-        names |= {
-            name_of(each.name)
-            for each in declared
-            if each.marker is None or each.marker.evaluate({"extra": ""})
-        }
-    return needed
 
 
 def test_a_complete_environment_needs_no_other_python(folder: Path) -> None:

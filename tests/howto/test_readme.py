@@ -10,16 +10,13 @@ import pytest
 from click import Context
 
 from payment_sandbox.cli.main import commands
-from payment_sandbox.scenarios.catalogue import ready_names
 from tests.howto.test_projects import OFFLINE
-from tests.requirements import PROJECTS, declared
 from tests.support.commands import run_program
 from tests.support.documentation import BIN, README, ROOT
 from tests.support.tools import require, unavailable
 
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 COMMANDS = [block.strip() for block in BLOCKS]
-NUMBERS = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +78,6 @@ def test_every_command_works_in_a_fresh_clone(clone: Path, tmp_path: Path) -> No
     assert " passed" in succeed(clone, f"{make_test} WORKERS=1 ARGS=tests/kernel")
 
 
-def test_only_the_section_of_the_release_needs_a_release() -> None:
-    """The commands that need published packages stand in one section, and have the packages' names."""
-    before, _, rest = README.partition("## Once released\n")
-    released, _, after = rest.partition("\n## ")
-    names = {declared(folder)["project"]["name"] for folder in PROJECTS}
-    fetched = re.compile(r"uvx '([\w-]+)|pip install '?([\w-]+)|docker run .* (\S+)$", re.MULTILINE)
-    assert [match for text in (before, after) for match in fetched.findall(text)] == []
-    installed = [next(filter(None, match)) for match in fetched.findall(released)]
-    assert len(installed) == 4
-    assert set(installed) <= names | {"paymentsandbox/payment-sandbox"}
-
-
 def test_inline_commands_and_targets_exist() -> None:
     """The program has each command in the text, and the Makefile has each target."""
     targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
@@ -109,8 +94,3 @@ def test_its_links_lead_somewhere() -> None:
     assert len(links) > 10
     addresses = re.findall(r"https?://[\w.:-]+", README)
     assert set(addresses) <= {"http://127.0.0.1:8080", "http://localhost:3000"}
-
-
-def test_it_has_the_number_of_scenarios() -> None:
-    """The README has the number of ready-made scenarios."""
-    assert f"{NUMBERS[len(ready_names())]} ready-made scenarios" in README

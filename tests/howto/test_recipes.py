@@ -91,12 +91,6 @@ def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
 START_SCRIPTS = [block.text for block in PAGE if "until test -s ready.json" in block.text]
 
 
-def test_all_recipes_wait_for_the_server_in_the_same_manner() -> None:
-    """Each recipe waits until the server is ready or has ended."""
-    waits = {line.strip() for text in START_SCRIPTS for line in text.splitlines() if "until test" in line}
-    assert (len(START_SCRIPTS), len(waits)) == (2, 1)
-
-
 @pytest.mark.parametrize("number", range(2))
 def test_a_recipe_with_a_wrong_option_ends_at_once(number: int, tmp_path: Path) -> None:
     """The step prints the command's error message, but does not report that its process ended."""

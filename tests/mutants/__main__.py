@@ -12,13 +12,13 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
+from shutil import copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity.ledger import MUTANTS_FILE, Assumption, Rule, assumptions, rules
 from payment_sandbox.serving.realtime import monotonic_seconds
 from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, mutants
-from tests.support.changed_package import copy_checkout
 
 ROOT: Final = Path(__file__).parents[2]
 WARM: Final = Path(__file__).with_name("warm.py")
@@ -26,6 +26,15 @@ SECONDS_MAX: Final = 240.0
 KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 TABLE: Final = ROOT / PACKAGE / "fidelity" / MUTANTS_FILE
+
+
+def copy_checkout(folder: Path) -> None:
+    """Copy the sources, tests and scenarios, and the files beside them."""
+    for name in ("sandbox", "tests", "scenarios"):
+        copytree(ROOT / name, folder / name, ignore=ignore_patterns("__pycache__"))
+    for file in ROOT.iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
 
 
 class Verdict(NamedTuple):

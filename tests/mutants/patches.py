@@ -1,4 +1,4 @@
-"""Reads changes to the source from patch files: the mutants beside this module, and the breakages of the model.
+"""Reads changes to the source from patch files: the mutants beside this module.
 
 A file consists of blocks. Each starts with a rule in brackets, followed by one or more hunks: the path of a
 module of the package, the removed lines, and the added lines::
@@ -9,8 +9,7 @@ module of the package, the removed lines, and the added lines::
     +        if now > self.expires_at:
 
 If no change to the source can break a rule, the block gives the reason: ``[GEN-05] none: …``. The head
-``[GEN-05] untried`` means that the tests of the rule have not run against the patch yet. A breakage names the start
-of the exploration that notices it, and the broken sentence: ``[SET-63] from an expired transfer: …``.
+``[GEN-05] untried`` means that the tests of the rule have not run against the patch yet.
 """
 
 import re
@@ -20,8 +19,7 @@ from typing import Final, NamedTuple
 
 FOLDER: Final = Path(__file__).parent
 PACKAGE: Final = Path("sandbox/payment_sandbox")
-BREAKAGES: Final = FOLDER.parent / "model" / "breakages.patch"
-HEAD: Final = re.compile(r"\[([A-Z]+-?\d+)\](?: none: (.+)| (untried)| from ([^:]+): (.+))?")
+HEAD: Final = re.compile(r"\[([A-Z]+-?\d+)\](?: none: (.+)| (untried))?")
 
 
 class PatchRefused(ValueError):
@@ -58,8 +56,6 @@ class Mutant(NamedTuple):
     hunks: tuple[Hunk, ...]
     reason: str = ""
     is_untried: bool = False
-    start: str = ""
-    sentence: str = ""
 
     def apply(self, package: Path) -> None:
         """Change a copy of the package.
@@ -105,7 +101,7 @@ def read(file: Path) -> Iterator[Mutant]:
         hunks = tuple(_hunks(file, head[1], lines))
         if bool(hunks) == bool(head[2]):
             raise PatchRefused(f"{file.name}: {head[1]} has either a patch or a reason why there is none")
-        yield Mutant(head[1], hunks, head[2] or "", head[3] is not None, head[4] or "", head[5] or "")
+        yield Mutant(head[1], hunks, head[2] or "", head[3] is not None)
 
 
 def _hunks(file: Path, rule: str, lines: list[str]) -> Iterator[Hunk]:

@@ -13,7 +13,6 @@ import requests
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import blocks
-from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 from tests.support.servers import make_server
 from tests.support.tools import require
@@ -117,12 +116,3 @@ def test_a_proxy_limits_the_connections_of_a_client(port: int) -> None:
                 answers.append(b"")
     assert answers.count(b"HTTP/1.1 200") in (CONNECTIONS_MAX - 1, CONNECTIONS_MAX)
     assert set(answers) <= {b"HTTP/1.1 200", b"HTTP/1.1 503", b""}
-
-
-def test_every_attack_in_the_table_of_promises_exists() -> None:
-    """The attacks that the security page names for its promises exist."""
-    _, _, table = read_source("security").partition("| Promise | Attacks |")
-    rows = [line for line in table.partition("\n\n")[0].splitlines() if line.count("|") == 3][1:]
-    named = {name.strip(" `") for row in rows for name in row.split("|")[2].split(",")}
-    assert len(rows) == 9
-    assert {name for name in named if not (ROOT / f"tests/attack/test_{name}.py").exists()} == set()

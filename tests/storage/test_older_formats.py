@@ -26,13 +26,6 @@ def sandbox(server: Server, http: requests.Session) -> Sandbox:
     return Sandbox(server, http)
 
 
-def test_there_is_a_golden_file_of_each_older_format() -> None:
-    """Each older format has a golden file: a change to the format adds the file of the version before."""
-    files = {path.name for path in GOLDEN.iterdir()}
-    assert files >= {f"format-{number}.db" for number in range(OLDEST_FORMAT_VERSION, FORMAT_VERSION)}
-    assert f"snapshot-{FORMAT.rpartition('/')[2]}.json" in files
-
-
 @pytest.mark.parametrize("number", range(OLDEST_FORMAT_VERSION, FORMAT_VERSION))
 def test_an_older_state_file_is_migrated(tmp_path: Path, number: int) -> None:
     """The orders of an older state file can be read and changed; the file is migrated to today's format."""

@@ -217,15 +217,3 @@ def test_the_response_cache_is_limited(sandbox: Sandbox) -> None:
         )
     assert len(project.epoch.answer_cache) == maximum
     assert sandbox.place(card())["id"] in project.epoch.answer_cache
-
-
-def test_every_bound_of_the_table_is_filled() -> None:
-    """Every limit of the table has a test in this module."""
-    others = {
-        "A body in the journal",
-        "A header in the journal",
-        "A path, query or order ID in the journal",
-        "A receiver's response",
-        "Cached responses",
-    }
-    assert {limit.subject for limit in LIMITS} == FILLS.keys() | others

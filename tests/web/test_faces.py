@@ -1,15 +1,12 @@
 """The middlewares of a face wrap the view in order, and an application without a face has no trace of it."""
 
-import ast
 import gc
-from pathlib import Path
 from weakref import ref
 
 import pytest
 from werkzeug import Response
 from werkzeug.test import Client, create_environ
 
-import payment_sandbox
 from payment_sandbox.serving.app import SandboxApp, make_app
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
@@ -109,18 +106,3 @@ def test_a_request_is_freed_at_its_end() -> None:
         assert request() is None
     finally:
         gc.enable()
-
-
-READS_CALLER = {"projects", "delivery", "serving"}
-
-
-def test_no_module_looks_up_the_current_call() -> None:
-    """The call is always an argument; only edits, the outbox and the courier look up the caller of their thread."""
-    package = Path(payment_sandbox.__file__).parent
-    for path in package.rglob("*.py"):
-        room, tree = path.relative_to(package).parts[0], ast.parse(path.read_text(encoding="utf-8"))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        names = {(node.module, alias.name) for node in imports for alias in node.names}
-        assert "flask" not in {module for module, _ in names}, path
-        reads_caller = ("payment_sandbox.projects.caller", "caller") in names
-        assert not reads_caller or room in READS_CALLER, path
