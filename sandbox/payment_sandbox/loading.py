@@ -8,9 +8,8 @@ A module that starts late is loaded at the first use of one of its names:
         tls = lazy("payment_sandbox.serving.tls")
 
 Python locks each module while it loads, but not a package: if two threads import different modules of
-urllib3 or ruamel.yaml, one gets a partial module or a deadlock, and pygments replaces its own modules while
-they load. Therefore one thread loads at a time: it holds ``LOADING``. No function has an import of its own;
-ruff checks that.
+urllib3 or ruamel.yaml, one gets a partial module or a deadlock. Therefore one thread loads at a time: it
+holds ``LOADING``. No function has an import of its own; ruff checks that.
 
 The lock also guards the parsing of Python code, since some versions of CPython count the depth of all
 syntax trees in one place.

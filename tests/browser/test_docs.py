@@ -9,9 +9,9 @@ from tests.support.browser import NewContext, Traffic, scrolls_sideways, violati
 from tests.support.driver import Sandbox
 from tests.support.samples import of_the_day
 
-WITH_ALL_COLOURS = ("quick-start", "languages", "mistakes", "fidelity")
+EVERY_KIND = ("quick-start", "languages", "mistakes", "fidelity")
 """Pages with text, code in every language, and every kind of table."""
-READ_PAGES = [*WITH_ALL_COLOURS, *of_the_day(set(PAGE_NAMES) - set(WITH_ALL_COLOURS), 5)]
+READ_PAGES = [*EVERY_KIND, *of_the_day(set(PAGE_NAMES) - set(EVERY_KIND), 5)]
 
 
 @pytest.mark.parametrize("name", READ_PAGES)
@@ -20,7 +20,7 @@ def test_a_page_is_readable(sandbox: Sandbox, new_context: NewContext, name: str
     page = new_context(viewport={"width": 390, "height": 844}, bypass_csp=True).new_page()
     page.goto(f"{sandbox.url}/docs/{name}/")
     assert violations(page) == []
-    if name in WITH_ALL_COLOURS:
+    if name in EVERY_KIND:
         page.emulate_media(color_scheme="dark")
         assert violations(page, only_colours=True) == []
     assert not scrolls_sideways(page)
@@ -42,7 +42,7 @@ def test_every_page_loads_from_the_sandbox_only(sandbox: Sandbox, new_context: N
 
 
 def test_code_is_copied(sandbox: Sandbox, new_context: NewContext) -> None:
-    """The copy button copies code without the markup of the highlighting."""
+    """The copy button copies the code."""
     page = new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
     page.goto(f"{sandbox.url}/docs/refunds/")
     page.locator(".copy").first.click()

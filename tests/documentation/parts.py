@@ -1,4 +1,4 @@
-"""The generated parts of the documentation: blocks of pages, pictures of flows, and examples of calls."""
+"""The generated parts of the documentation: blocks of pages, and examples of calls."""
 
 import csv
 import re
@@ -39,7 +39,6 @@ from tests.documentation import references
 from tests.documentation.clients import generated_clients
 from tests.documentation.commands import commands_reference
 from tests.documentation.examples import recorded_examples
-from tests.documentation.flows import FLOWS, draw_flow
 from tests.documentation.frameworks import frameworks_table
 from tests.documentation.tables import table
 from tests.support.documentation import ROOT
@@ -205,5 +204,3 @@ def generated_files() -> Iterator[tuple[Path, str]]:
     for name in PAGE_NAMES:
         file = PAGES / f"{name}.md"
         yield file, fill_in(file.read_text(encoding="utf-8"))
-    for name in FLOWS:
-        yield PAGES / "flows" / f"{name}.svg", draw_flow(name)

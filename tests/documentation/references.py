@@ -265,7 +265,6 @@ def errors_table() -> str:
     return table(("Type", "Status", "When"), rows)
 
 
-HIGHLIGHT_MAX: Final = 1500  # the length in characters
 WRONG_KEY_STATUS: Final = "401"
 PLAIN_STATUSES: Final = ("200", "201", "303")
 
@@ -302,8 +301,7 @@ def _examples(responses: Mapping[str, Any]) -> Iterator[str]:
             continue
         yield f"**{status}**{_describe_request(content)}:"
         text = json.dumps(content["example"], indent=2 if status < "400" else None)
-        # highlighting a long example would slow the page down
-        yield f"```{'json' if len(text) < HIGHLIGHT_MAX else 'text'}\n{text}\n```"
+        yield f"```json\n{text}\n```"
 
 
 def _describe_request(content: Mapping[str, Any]) -> str:

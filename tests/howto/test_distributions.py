@@ -25,7 +25,7 @@ MODULES = {
 }
 SERVER = declared(ROOT)["project"]["optional-dependencies"]["server"]
 EXTRAS = [name_of(each) for each in SERVER] + ["trustme"]
-NEEDED_BY_SUITES = {"pygments", "jinja2"}  # by pytest, and by the Flask of the examples
+NEEDED_BY_SUITES = {"jinja2"}  # by the Flask of the examples
 ENGINE = ("kernel", "orders", "forms", "projects", "journeys")
 
 

@@ -7,9 +7,6 @@ import pytest
 from werkzeug.test import Client
 
 from payment_sandbox.ui.docs.library import PAGE_NAMES
-from payment_sandbox.ui.docs.sections import WORDS_MAX, search
-from tests.documentation.flows import FLOWS
-from tests.support.documentation import written_text
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
 
@@ -60,50 +57,6 @@ def test_commands_name_the_server_that_serves_them() -> None:
         assert "API=http://pay.test:8443/sandbox" in re.sub("<[^>]*>", "", text)
         assert 'href="/sandbox/docs/webhooks/"' in text
         assert 'href="/sandbox/docs/assets/docs.css"' in text
-
-
-def test_every_flow_is_drawn_under_its_title(sandbox: Sandbox) -> None:
-    """Each flow is drawn on a page, under its own title."""
-    written_pages = "\n".join(map(written_text, PAGE_NAMES))
-    names_by_title = dict(re.findall(r"!\[([^\]]+)\]\(flows/([a-z-]+)\.svg\)", written_pages))
-    assert {name: title for title, name in names_by_title.items()} == {
-        name: flow.title for name, flow in FLOWS.items()
-    }
-    for name, flow in FLOWS.items():
-        drawn = sandbox.http.get(f"{sandbox.url}/docs/flows/{name}.svg")
-        assert drawn.headers["Content-Type"].startswith("image/svg+xml")
-        assert flow.title in drawn.text
-        assert "webhook, attempt 1" in drawn.text
-        assert ">completed<" in drawn.text
-    assert sandbox.http.get(f"{sandbox.url}/docs/flows/nothing.svg").status_code == 404
-
-
-def test_search_finds_sections(sandbox: Sandbox) -> None:
-    """The results are the sections with the words, those with the words in title or heading first, with links."""
-    page = sandbox.http.get(f"{sandbox.url}/docs/search/?q=inspect+project").text
-    assert 'href="/docs/reference/#inspect-a-project"' in page
-    first = re.search(
-        r'<ol class="found">\s*<li><a href="([^"]+)"',
-        sandbox.http.get(f"{sandbox.url}/docs/search/?q=bank+QR").text,
-    )
-    assert first is not None
-    assert first[1].startswith("/docs/bank-transfer/")
-    assert "/docs/webhooks/" in sandbox.http.get(f"{sandbox.url}/docs/search/?q=retry+webhook").text
-    for words in ("nothingatall", "<script>", "x" * 500):
-        text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
-        assert "No section contains most" in text
-        assert "<script>alert" not in text
-    assert "Enter words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
-
-
-def test_search_reads_a_limited_number_of_words() -> None:
-    """Only the first words count, because all pages are read for each."""
-    known = (
-        "order status amount webhook refund customer page payment bank card scenario clock key project server "
-        "test method capture void retry"
-    )
-    assert len(known.split()) == WORDS_MAX
-    assert search(known + "".join(f" nothing{number}" for number in range(500))) == search(known) != []
 
 
 @pytest.mark.parametrize("path", ["/no-such-page/", "/pay/", "/docs/x/y/"])

@@ -28,7 +28,6 @@ from payment_sandbox.scenarios.model import matches_glob
 from payment_sandbox.serving.server import Server
 from payment_sandbox.ui.dashboard.frame import shorten_ids
 from payment_sandbox.ui.docs.rendering import render
-from payment_sandbox.ui.docs.sections import search
 from payment_sandbox.ui.pages.language import choose
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.bodies import parse
@@ -177,14 +176,12 @@ def test_reading_takes_time_in_proportion_to_the_length(reader: str) -> None:
     assert growing(READERS[reader], {name: TEXTS[name] for name in names}) == {}
 
 
-def test_searches_take_time_in_proportion_to_the_length(sandbox: Sandbox, server: Server) -> None:
-    """The searches of orders and of the documentation are linear in the search words."""
+def test_a_search_takes_time_in_proportion_to_the_length(sandbox: Sandbox, server: Server) -> None:
+    """The search of orders is linear in the search words."""
     sandbox.place(card(), description="a" * 1000)
     project = server.registry.find(sandbox.key)
     assert project is not None
     assert growing(lambda text: list(find_orders(project.epoch, OrderFilter(text=text)))) == {}
-    search("")  # builds the index
-    assert growing(search) == {}
 
 
 DENSE_PARTS = {

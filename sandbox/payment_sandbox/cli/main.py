@@ -121,7 +121,7 @@ def schema() -> None:
 @commands.command(epilog="Example: payment-sandbox docs mistakes#read-the-order")
 @click.argument("section", default="agents")
 def docs(section: str) -> None:
-    """Print a page of the documentation, a section of it, or a rule such as HOOK-10."""
+    """Print a page of the documentation or a section of it."""
     try:
         say(*sections.section(section).split("\n"))
     except Unknown as unknown:

@@ -3,6 +3,7 @@
 Other packages may import ``answers.control``, ``answers.order_tables``, ``answers.overview``,
 ``answers.page_urls``, ``answers.qr_tables``, ``answers.records``, ``answers.reproductions``,
 ``answers.responses``, ``answers.timeline_report``, ``answers.verdict``, ``auth``, ``bodies``,
-``browsers``, ``call``, ``control``, ``error_answers``, ``error_bodies``, ``event_stream``, ``faces``,
-``health``, ``merchant``, ``openapi``, ``routes``, ``site`` and ``snapshot_bodies``.
+``browsers``, ``call``, ``control``, ``control.declaring``, ``error_answers``, ``error_bodies``,
+``event_stream``, ``faces``, ``health``, ``merchant``, ``openapi``, ``routes``, ``site`` and
+``snapshot_bodies``.
 """

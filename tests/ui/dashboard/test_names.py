@@ -83,25 +83,3 @@ def test_a_refusal_has_room_for_its_reason(sandbox: Sandbox) -> None:
     review = browser.open("mistakes/?now=1").text
     assert reason in review
     assert re.search(rf"\d\d:\d\d:\d\d  POST /v1/orders/{refund['id'][:8]}…/refunds/ → 409", review)
-
-
-@pytest.mark.parametrize(
-    ("words", "heading"),
-    [
-        ("idempotency", "No idempotency keys"),
-        ("Idempotent key", "No idempotency keys"),
-        ("chargeback", "No chargebacks, and no disputes"),
-        ("disputes", "No chargebacks, and no disputes"),
-        ("webhook signature", "No webhook signature"),
-        ("iDEAL", "No method named iDEAL"),
-        ("klarna", "No method named Klarna"),
-    ],
-)
-def test_the_documentation_explains_missing_features(sandbox: Sandbox, words: str, heading: str) -> None:
-    """A search for a missing feature first finds the section that explains its absence."""
-    browser = Dashboard(sandbox)
-    page = browser.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
-    first = re.search(r'<ol class="found">\s*<li><a href="([^"#]+)#([^"]+)">([^<]+)</a>', page)
-    assert first is not None
-    assert first[3].endswith(heading)
-    assert f'id="{first[2]}"' in browser.http.get(f"{sandbox.url}{first[1]}").text

@@ -4,23 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
-from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
 
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
 RULE_ID: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
 FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
-FLOWS_PREFIX: Final = "flows/"  # links to pictures
 TOC_TAGS: Final = ("h2", "h3")
-_HIGHLIGHT_LOCK: Final = Lock()  # pygments initialises lexers without a lock
 
 
 class Heading(NamedTuple):
@@ -50,8 +43,6 @@ def render(text: str, docs_path: str) -> RenderedPage:
         link = PAGE_LINK.match(str(token.attrGet("href") or ""))
         if link is not None:
             token.attrSet("href", f"{docs_path}{link[1]}/{link[2] or ''}")
-        if token.type == "image" and str(token.attrGet("src")).startswith(FLOWS_PREFIX):
-            token.attrSet("src", f"{docs_path}{token.attrGet('src')}")
     return RenderedPage(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
 
 
@@ -71,9 +62,9 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table").use(anchors_plugin, max_level=3)
 
 
-def headings(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the anchor and the words of each heading of a page, except for its title."""
-    return ((heading.anchor, heading.text) for heading in _headings(_markdown().parse(text)))
+def anchors(text: str) -> Iterator[str]:
+    """Yield the anchor of each heading of a page, except for its title."""
+    return (heading.anchor for heading in _headings(_markdown().parse(text)))
 
 
 def _headings(tokens: Sequence[Token]) -> Iterator[Heading]:
@@ -92,21 +83,11 @@ def _walk(tokens: Sequence[Token]) -> Iterator[Token]:
 def _render_fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
     language, _, file = token.info.strip().partition(" ")
-    code = _highlight(token.content, language)
+    code = escape(token.content)
     block = f'<pre {FOCUSABLE}><code class="language-{escape(language)}">{code}</code></pre>\n'
     if not file:
         return block
     return f'<figure class="file"><figcaption><code>{escape(file)}</code></figcaption>{block}</figure>\n'
-
-
-def _highlight(code: str, language: str) -> str:
-    """Highlight code as HTML; code in an unknown language stays plain."""
-    with _HIGHLIGHT_LOCK:
-        try:
-            lexer = get_lexer_by_name(language)
-        except ClassNotFound:
-            return escape(code)
-        return str(highlight(code, lexer, HtmlFormatter(nowrap=True, classprefix="hl-")))
 
 
 def _render_table_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
