@@ -15,8 +15,6 @@ export interface ControlCommands {
   orders(given?: { status?: string; method?: string; text?: string; limit?: number; before?: string }): Promise<Json[]>;
   /** Get one order with its possible actions, scheduled events, webhooks and refunds. */
   overview(orderId: string): Promise<Json>;
-  /** Review one order, and write a test of it, which fails while the shop makes the order's mistakes. */
-  orderReview(orderId: string): Promise<Json>;
   /** List the history of the project, causes before effects. */
   timeline(given?: { order_id?: string; limit?: number }): Promise<Json[]>;
   /** Get the timeline and the review findings as text, for the report of a failed test. */

@@ -9,7 +9,6 @@ const COMMANDS = {
   agenda: ["GET", "/control/agenda/", "items"],
   orders: ["GET", "/control/orders/", "items"],
   overview: ["GET", "/control/orders/<order_id>/", null],
-  orderReview: ["GET", "/control/orders/<order_id>/review/", null],
   timeline: ["GET", "/control/timeline/", "items"],
   report: ["GET", "/control/report/", "text"],
   actions: ["GET", "/control/actions/", "items"],

@@ -51,7 +51,7 @@ def test_open_menus_are_accessible(watched: Sandbox, new_context: NewContext, wi
     order = watched.authorized()
     page = open_window(new_context, width)
     page.goto(view_url(watched, f"orders/{order['id']}/"))
-    for name in ("menu-capture", "export", "clock-menu"):
+    for name in ("menu-capture", "clock-menu"):
         unfold(page, name)
         assert page.locator("details[name=menus][open]").count() == 1
         panel = box(by_id(page, name).locator(".panel"))

@@ -35,16 +35,6 @@ def test_input_and_open_sections_survive_live_updates(sandbox: Sandbox, page: Pa
     expect(amount).to_have_value("7.7")
 
 
-def test_the_verdict_leads_to_a_test(watched: Sandbox, page: Page) -> None:
-    """The link in the verdict opens the code of a test."""
-    order = watched.acted(watched.place(card()), "customer pay")
-    watched.settle()
-    page.goto(view_url(watched, f"orders/{order['id']}/"))
-    expect(page.locator("#test-code")).to_be_hidden()
-    by_id(page, "make-a-test").click()
-    expect(page.locator("#test-code")).to_be_visible()
-
-
 def test_input_survives_a_server_restart(page: Page) -> None:
     """A banner shows that the server is unreachable; input stays, and the page recovers with the server."""
     port = free_port()

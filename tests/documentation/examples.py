@@ -257,7 +257,6 @@ def _record_control_calls(shop: Shop) -> None:
     (first, *_) = shop.call("GET", "/control/webhooks/")["items"]
     shop.call("GET", f"/control/webhooks/{first['id']}/")
     shop.call("GET", f"/control/orders/{first['order_id']}/")
-    shop.call("GET", f"/control/orders/{first['order_id']}/review/")
     shop.call("POST", f"/control/webhooks/{first['id']}/redeliver/")
     shop.call("POST", "/control/webhooks/deliver/", {"webhook_url": "https://shop.example/webhook"})
     shop.call("GET", "/control/wait/?" + f"order_id={first['order_id']}&status=completed&timeout=0")

@@ -11,8 +11,9 @@ from payment_sandbox.judge import Finding, cents_at_risk, group_findings
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.scenarios.risks import DEBT
 from payment_sandbox.testing.project_fixture import PaymentSandbox
+from payment_sandbox.web.answers.verdict import verdict
 from tests.support.driver import CUSTOMER, LINES
-from tests.support.in_process import shop_that
+from tests.support.in_process import project_of, shop_that
 
 AMOUNT = 2450
 METHODS: dict[str, dict[str, Any]] = {
@@ -136,16 +137,17 @@ def compare_reports(sandbox: PaymentSandbox, findings: Review) -> None:
 def compare_order(sandbox: PaymentSandbox, history: History, findings: Review) -> None:
     """Compare the money and the mistakes on the page of an order with the model and the project's review."""
     order_id = history.order["id"]
-    review = sandbox.client.call("GET", f"/control/orders/{order_id}/review/")
-    money = {each["state"]: each["amount"] for each in review["money"]}
+    project = project_of(sandbox)
+    known = verdict(project, project.find_order(order_id))
+    money = {each.state: each.cents for each in known.money}
     assert money.get("received", money.get("captured", 0)) == history.received
     assert money.get("refunded", 0) == history.refunded
     page = text_of(sandbox, f"orders/{order_id}/")
     if history.received:
         assert euros(history.received) in page
-    own = {each["rule"]: each for each in review["findings"] if each["order_id"] == order_id}
+    own = {each.rule: each for each in known.findings if each.order_id == order_id}
     of_project = {each.rule: each for each in findings if each.order_id == order_id}
-    assert {rule: each["amount"] for rule, each in own.items()} == {
+    assert {rule: each.amount for rule, each in own.items()} == {
         rule: each.amount for rule, each in of_project.items()
     }
 
@@ -195,10 +197,10 @@ def test_an_order_and_its_project_name_the_same_sum(payment_sandbox: PaymentSand
     for step, cents in (("begin", 0), ("pay", 0), ("capture", AMOUNT), ("refund", 500), ("refund", 700)):
         history.play(step, cents)
     order_id = history.order["id"]
-    of_order = payment_sandbox.client.call("GET", f"/control/orders/{order_id}/review/")["findings"]
+    project = project_of(payment_sandbox)
+    of_order = verdict(project, project.find_order(order_id)).findings
     of_project = [each for each in payment_sandbox.review() if each.order_id is not None]
-    shown = cents_at_risk([Finding.from_data(each) for each in of_order])
-    assert shown == cents_at_risk(of_project) == 500 + 700
+    assert cents_at_risk(of_order) == cents_at_risk(of_project) == 500 + 700
     refunds = {each.amount: each.risk for each in of_project if each.order_id != order_id}
     assert refunds == {cents: f"{euros(cents)}: {DEBT}" for cents in (500, 700)}
 

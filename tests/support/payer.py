@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin
@@ -108,11 +106,6 @@ class Page(HTMLParser):
     def form_of(self, field: str) -> Form:
         """Return the first form with this field."""
         return next(form for form in self.forms if field in form.fields)
-
-    def block(self, name: str) -> str | None:
-        """Return the text of the preformatted block with this ID, as it is copied."""
-        block = re.search(rf'<pre[^>]* id="{name}">(.*?)</pre>', self.answer.text, re.DOTALL)
-        return unescape(block[1]) if block is not None else None
 
     @property
     def buttons(self) -> set[str]:

@@ -11,7 +11,7 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import FORMAT
 from payment_sandbox.storage.rows import StoredProject
-from payment_sandbox.storage.snapshot import snapshot_parts
+from payment_sandbox.storage.snapshot import capture
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
@@ -35,7 +35,7 @@ def check_file(file: StateFile, registry: Registry) -> int:
 
 def snapshot_of(project: Project) -> dict[str, Any]:
     """Return the project's state as plain data, without what the journal has."""
-    parts = {name: part for name, part in snapshot_parts(project).items() if name not in FROM_JOURNAL}
+    parts = {name: part for name, part in capture(project)().items() if name not in FROM_JOURNAL}
     return {name: list(part) if isinstance(part, map) else part for name, part in parts.items()}
 
 

@@ -79,10 +79,6 @@ class ControlCommands:
     def overview(self, order_id: str) -> answers.OrderOverview:
         """Get one order with its possible actions, scheduled events, webhooks and refunds."""
 
-    @control_call("GET", "/control/orders/{}/review/")
-    def order_review(self, order_id: str) -> Json:
-        """Review one order, and write a test of it, which fails while the shop makes the order's mistakes."""
-
     @control_call("GET", "/control/timeline/", "items")
     def timeline(
         self,

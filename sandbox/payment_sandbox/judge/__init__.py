@@ -25,19 +25,16 @@ from payment_sandbox.judge.creation_checks import (
 from payment_sandbox.judge.evidence import (
     HINT,
     KINDS,
-    VAULT_TOKEN,
     Finding,
     FindingGroup,
     ReviewedHistory,
     cents_at_risk,
     group_findings,
-    is_answer_lost,
     start_of,
 )
 from payment_sandbox.judge.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, Lesson, lesson_of
 from payment_sandbox.judge.money_checks import (
     DatedFinding,
-    calls_during,
     find_blind_repeats,
     find_client_resends,
     find_concurrent_moves,
@@ -84,14 +81,11 @@ from payment_sandbox.scenarios.risks import LAPSE, UNSHIPPED
 __all__ = [
     "HINT",
     "KINDS",
-    "VAULT_TOKEN",
     "Finding",
     "FindingGroup",
-    "calls_during",
     "cents_at_risk",
     "describe_mistakes",
     "group_findings",
-    "is_answer_lost",
     "listed_id",
     "review",
     "review_order",

@@ -66,7 +66,7 @@ class ProjectFaults(NamedTuple):
             start += len(old)
         return self._replace(uses=tuple(uses))
 
-    def with_rules(self, kind: str, rules: Sequence[Any], fresh: Sequence[Any] = ()) -> "ProjectFaults":
+    def with_rules(self, kind: str, rules: Sequence[Any], fresh: Sequence[Any]) -> "ProjectFaults":
         """Replace the rules of ``faults`` or ``webhooks``; the rules in ``fresh`` start at zero.
 
         Raises:

@@ -354,13 +354,12 @@ class ConsistentSnapshot(NamedTuple):
 
 
 def capture(project: Project) -> Callable[[], dict[str, Any]]:
-    """Take the project's state; the returned function encodes it as often as it is called."""
+    """Take the project's state (CTL-10).
+
+    The returned function encodes it, as often as it is called, as plain data with iterators for lists, which
+    may be long.
+    """
     return partial(_encode_parts, project.epoch.journal, _requeue_failed(project))
-
-
-def snapshot_parts(project: Project) -> dict[str, Any]:
-    """Return the project's state as plain data (CTL-10), with iterators for lists, which may be long."""
-    return capture(project)()
 
 
 def _encode_parts(journal: EpochJournal, snapshot: StoredSnapshot) -> dict[str, Any]:

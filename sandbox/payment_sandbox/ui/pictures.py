@@ -1,4 +1,4 @@
-"""Sequence diagrams of timeline entries, as SVG and as Mermaid."""
+"""Sequence diagrams of timeline entries, as SVG."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -274,35 +274,3 @@ def _escape_xml(text: str) -> str:
 def _truncate(label: str, width: float) -> str:
     length = min(LABEL_LENGTH_MAX, int(width / CHARACTER_WIDTH))
     return label if len(label) <= length else f"{label[: length - 1]}…"
-
-
-def mermaid(picture: SequenceDiagram) -> str:
-    """Render a diagram as a Mermaid ``sequenceDiagram``."""
-    return "\n".join(_mermaid_lines(picture)) + "\n"
-
-
-def _mermaid_lines(picture: SequenceDiagram) -> Iterator[str]:
-    yield "sequenceDiagram"
-    for lane in picture.lanes:
-        yield f"    participant {lane} as {LANES[lane]}"
-    if picture.omitted:
-        yield f"    Note over {picture.lanes[0]}: {picture.omitted} earlier entries are omitted"
-    for row in picture.rows:
-        if row.time:
-            yield f"    Note over {picture.lanes[0]}: {_escape_mermaid(row.time)}"
-        yield f"    {_mermaid_row(row)}"
-
-
-def _mermaid_row(row: PictureRow) -> str:
-    label = _escape_mermaid(row.label)
-    if row.sender == row.receiver:
-        return f"Note over {row.sender}: {label}"
-    is_unsuccessful = row.look in ("failed", LOST)
-    line, head = "--" if row.is_answer else "-", "x" if is_unsuccessful else ">>"
-    return f"{row.sender}{line}{head}{row.receiver}: {label}"
-
-
-def _escape_mermaid(text: str) -> str:
-    """Escape a text for Mermaid, where a newline or ; ends a statement, # begins an entity and < a tag."""
-    plain = " ".join(text.replace("#", "no. ").replace(";", ",").replace("<", "(").replace(">", ")").split())
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in plain)

@@ -72,15 +72,6 @@ final class ControlCommands
     }
 
     /**
-     * Review one order, and write a test of it, which fails while the shop makes the order's mistakes.
-     * @return array<mixed>
-     */
-    public function orderReview(string $orderId): array
-    {
-        return $this->run('GET', '/control/orders/%s/review/', [$orderId]);
-    }
-
-    /**
      * List the history of the project, causes before effects.
      * @param array{order_id?: string, limit?: int} $given
      * @return array<mixed>

@@ -201,7 +201,7 @@ def post_order_in_a_state(call: Call, project_id: str) -> Response:
 
 def create_manual_order(project: Project, body: Mapping[str, Any]) -> Order:
     """Create an order as a merchant would in the back office."""
-    return create_by_hand(project, {**read(ORDER_FORM, body), "client": {}}, body)
+    return create_by_hand(project, {**read(ORDER_FORM, body), "client": {}})
 
 
 FIRST_BODY: Final = {"currency": "EUR", "amount": 1295, "description": "Socks"}

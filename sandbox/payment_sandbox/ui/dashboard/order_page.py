@@ -1,13 +1,12 @@
-"""The page of an order with its diagram and possible actions, and its downloads."""
+"""The page of an order with its diagram and possible actions."""
 
 from functools import partial
 from typing import Any, Final, cast
 
 from werkzeug.wrappers import Response
 
-from payment_sandbox.judge.history import TimelineEntry, as_mapping, fold, history
+from payment_sandbox.judge.history import TimelineEntry, fold
 from payment_sandbox.judge.in_words import describe_history
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
@@ -16,9 +15,8 @@ from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
+from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
-from payment_sandbox.storage import snapshot
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     ORDER_PATH,
@@ -29,21 +27,10 @@ from payment_sandbox.ui.dashboard.frame import (
     show,
     url,
 )
-from payment_sandbox.ui.dashboard.snippets import curl, format_body
-from payment_sandbox.ui.pictures import (
-    LANES,
-    ROWS_MAX,
-    ScheduledEvent,
-    SequenceDiagram,
-    draw_sequence,
-    mermaid,
-    svg,
-)
+from payment_sandbox.ui.dashboard.snippets import format_body
+from payment_sandbox.ui.pictures import LANES, ROWS_MAX, ScheduledEvent, draw_sequence, svg
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.page_urls import order_page_path
-from payment_sandbox.web.answers.reproductions import creation_of, reproduction
-from payment_sandbox.web.answers.responses import streamed_answer
-from payment_sandbox.web.answers.timeline_report import request_record
 from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
@@ -63,7 +50,6 @@ ACTION_LABELS: Final = {
     "processor settle": "Processor settles",
     "processor fail": "Processor refuses",
 }
-TEXT_FACTS: Final = {**VIEW_FACTS, "media_type": "text/plain"}
 LINKED_KINDS: Final = ("request", "response", "webhook", "webhook-response")
 ACTION_DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
 
@@ -128,7 +114,7 @@ def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
 
 
 def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
-    known, created = verdict(project, order), creation_of(project, order)
+    known = verdict(project, order)
     overview = order_overview(project, order)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
@@ -143,8 +129,6 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "labels": ACTION_LABELS,
         "offered": offered_methods(project.settings, order),
         "page_path": order_page_path(project, order) if set(possible) & CUSTOMER_PAGE_ACTIONS else None,
-        "curl": curl(project, created),
-        "test_code": reproduction(project, order, known.findings),
         "format_body": format_body,
         **_history_values(call, project, order, known),
     }
@@ -169,57 +153,3 @@ def _history_values(call: Call, project: Project, order: Order, known: OrderVerd
         "lanes": LANES,
         "picture": svg(diagram, title=f"Sequence diagram of order {order.id}"),
     }
-
-
-@route(dashboard, "GET", f"{ORDER_PATH}picture.svg", **{**VIEW_FACTS, "media_type": "image/svg+xml"})
-def get_picture(call: Call, project_id: str, order_id: str) -> Response:
-    """Download the sequence diagram of an order."""
-    project = enter(call, project_id)
-    order = project.find_order(order_id)
-    picture = svg(_draw_order(project, order), title=f"Sequence diagram of order {order.id}", is_file=True)
-    return _download(picture, "image/svg+xml", f"order-{order.id[:8]}.svg")
-
-
-@route(dashboard, "GET", f"{ORDER_PATH}picture.mmd", **TEXT_FACTS)
-def get_mermaid(call: Call, project_id: str, order_id: str) -> Response:
-    """Download the sequence diagram of an order as Mermaid text."""
-    project = enter(call, project_id)
-    order = project.find_order(order_id)
-    return _download(mermaid(_draw_order(project, order)), "text/plain", f"order-{order.id[:8]}.mmd")
-
-
-@route(dashboard, "GET", f"{ORDER_PATH}evidence.json", **TEXT_FACTS)
-def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
-    """Download the evidence of an order: the snapshot, timeline and journal of its project."""
-    project = enter(call, project_id)
-    order = project.find_order(order_id)
-    epoch = project.epoch
-    response = streamed_answer(
-        {
-            "order_id": order.id,
-            "project_id": project.project_id,
-            "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
-            "timeline": map(as_mapping, history(epoch)),
-            "journal": (request_record(project, entry) for entry in epoch.journal.entries()),
-            "actions": map(to_plain_data, epoch.journal.actions()),
-            "snapshot": {
-                name: _as_json_value(part) for name, part in snapshot.snapshot_parts(project).items()
-            },
-        }
-    )
-    name = f"order-{order.id[:8]}-evidence.json"
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
-
-
-def _draw_order(project: Project, order: Order) -> SequenceDiagram:
-    return draw_sequence(history(project.epoch, order.id), due_events(project, order))
-
-
-def _as_json_value(part: Any) -> Any:
-    return part if isinstance(part, str | int | float | dict | list | None) else list(part)
-
-
-def _download(text: str, media_type: str, name: str) -> Response:
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, mimetype=media_type, headers=headers)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypedDict, cast
+from typing import Any, cast
 
 from payment_sandbox.judge import Finding, FindingGroup
 from payment_sandbox.judge.beliefs import shop_statuses, standing
@@ -23,35 +23,6 @@ from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.order_tables import order_record
 from payment_sandbox.web.answers.page_urls import order_url, payment_url
-from payment_sandbox.web.answers.plain_records import Moment
-
-
-class BeliefRecord(TypedDict):
-    """The last status of an order that the shop has read, and the actual status."""
-
-    at: Annotated[Moment, "Sandbox time."]
-    shop: str
-    service: str
-    is_true: Annotated[bool, "Whether the shop knows the actual status."]
-
-
-class MoneyRecord(TypedDict):
-    """An amount of an order."""
-
-    state: Annotated[str, "Such as received, refunded or still reserved."]
-    amount: Annotated[int, "Cents."]
-    remark: Annotated[str, "Such as the expiry of the authorization; often empty."]
-
-
-class OrderReview(TypedDict):
-    """The review of one order, its money, and a test of it."""
-
-    findings: list[Finding]
-    praise: Annotated[str, "What the shop knows, if it made no mistake; empty if it had nothing to do yet."]
-    beliefs: Annotated[list[BeliefRecord], "Oldest first."]
-    money: list[MoneyRecord]
-    second_status: Annotated[str, "The state of the authorization or capture; often empty."]
-    test: Annotated[str | None, "The source of a test for pytest; null if the order cannot be repeated."]
 
 
 def order_rows(project: Project, orders: Iterable[Order]) -> Iterator[records.OrderRow]:

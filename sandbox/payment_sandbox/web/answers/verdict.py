@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from payment_sandbox.judge import (
     Finding,
@@ -15,15 +15,13 @@ from payment_sandbox.judge import (
 )
 from payment_sandbox.judge.beliefs import Belief, beliefs, format_moment_of_day
 from payment_sandbox.judge.coverage import CoverageGroup, coverage, how_to_meet
-from payment_sandbox.kernel.times import describe_period, timestamp
+from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.overview import OrderReview
-from payment_sandbox.web.answers.reproductions import reproduction
 
 STATUS_PHRASES: Final = {
     "new": "the order is not paid yet",
@@ -156,22 +154,6 @@ def _second_status(order: Order) -> str:
     if not held.captured_cents:
         return "authorization ended" if held.is_over or not held.remaining_cents else NOT_CAPTURED
     return "captured in part" if held.remaining_cents and not held.is_over else "captured"
-
-
-def verdict_record(project: Project, order: Order) -> OrderReview:
-    """Serialize the verdict on an order, with the test of it."""
-    known = verdict(project, order)
-    return {
-        "findings": cast("list[Finding]", [finding._asdict() for finding in known.findings]),
-        "praise": known.praise,
-        "beliefs": [
-            {"at": timestamp(each.at), "shop": each.shop, "service": each.service, "is_true": each.is_true}
-            for each in known.beliefs
-        ],
-        "money": [{"state": each.state, "amount": each.cents, "remark": each.remark} for each in known.money],
-        "second_status": known.second_status,
-        "test": reproduction(project, order, known.findings),
-    }
 
 
 def coverage_record(project: Project) -> records.Coverage:

@@ -33,7 +33,6 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.unmatched import unmatched_rules
 from payment_sandbox.web.answers import records, timeline_report
 from payment_sandbox.web.answers.overview import (
-    OrderReview,
     finding_records,
     group_record,
     order_overview,
@@ -72,12 +71,6 @@ def orders(
 def overview(project: Project, order_id: str) -> records.OrderOverview:
     """Get one order with its possible actions, scheduled events, webhooks and refunds."""
     return order_overview(project, project.find_order(order_id))
-
-
-@command(control, "GET", "/orders/<order_id>/review/", slow=True)
-def order_review(project: Project, order_id: str) -> OrderReview:
-    """Review one order, and write a test of it, which fails while the shop makes the order's mistakes."""
-    return verdict.verdict_record(project, project.find_order(order_id))
 
 
 @command(control, "GET", "/timeline/", errors=(404,), slow=True)

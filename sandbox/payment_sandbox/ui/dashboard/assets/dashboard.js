@@ -111,7 +111,7 @@ function showProblem(text) {
 }
 
 function enhance() {
-  for (const button of document.querySelectorAll("[data-copy], [data-print]")) button.hidden = false;
+  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 }
 
 document.addEventListener("click", async (event) => {
@@ -126,7 +126,6 @@ document.addEventListener("click", async (event) => {
       getSelection().selectAllChildren(text);
     }
   }
-  if (event.target.closest("[data-print]")) print();
   const link = event.target.closest("[data-open], .sequence a:not([data-whole])");
   const dialog = document.getElementById("dialog");
   if (link && dialog && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
