@@ -9,8 +9,8 @@ import type { ControlCommands } from "./control";
 export function startSandbox(): Promise<{ readonly url: string; stop(): Promise<void> }>;
 
 /**
- * Creates a project with its own key, frozen clock and orders; `close` it at the end of the test. For
- * `payment-sandbox rehearse`, give the name of the test, and call `ended` at the end of the test.
+ * Creates a project with its own key, frozen clock and orders; `close` it at the end of the test. The name of the
+ * test names the project for `payment-sandbox review --all-projects` and the dashboard.
  */
 export function newProject(settings?: Settings, test?: string): Promise<Project>;
 
@@ -70,11 +70,9 @@ export interface Project {
   report(): Promise<string>;
   /** Delivers all webhooks of the project to the shop's handler; the server does not need access to the shop. */
   deliverTo(handler: Handler, path?: string): Promise<void>;
-  /** For `payment-sandbox rehearse`: sets the function that returns the shop's current view of its purchases. */
+  /** Accepts the function that returns the shop's current view of its purchases; nothing reads it. */
   tellBooks(books: () => readonly BookEntry[] | Promise<readonly BookEntry[]>): void;
-  /** For `payment-sandbox rehearse`: adds a job of the shop, such as reading open orders, to run after the test. */
-  every(period: string, job: () => unknown, name?: string): void;
-  /** Reports the end of the test, with its error if it failed, to a rehearsal. `sandboxed` calls this. */
+  /** Accepts the end of the test, with its error if it failed; `close` does the rest. */
   ended(error?: unknown): Promise<void>;
   /** Adds the report to an error's message, for runners with hooks. */
   explain(error: unknown): Promise<Error>;

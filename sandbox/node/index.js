@@ -160,43 +160,11 @@ async function newProject(settings = {}, test) {
   const created = await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...named(test), ...settings }).catch((error) => {
     throw error.status === 404 ? new Error(`no payment sandbox at ${url}: ${error.message}${hint()}`) : error;
   });
-  const project = new Project(url, created, test);
-  await announce(project, test);
-  return project;
+  return new Project(url, created, test);
 }
 
 /** Name the project of a test after it, for `payment-sandbox review --all-projects` and the dashboard. */
 const named = (test) => (test ? { name: test.replace(/\p{C}/gu, " ").slice(0, 200) } : {});
-
-/** Announce a test and its project to the rehearsal, if one is running. */
-async function announce(project, test) {
-  if (!process.env.SANDBOX_REHEARSAL || !test) return;
-  await rehearsal(project, { begins: test });
-  watchCalls(project.url);
-}
-
-const calls = []; // the shop's fetch calls in this process: method, path and stack
-
-function watchCalls(url) {
-  calls.length = 0;
-  if (globalThis.fetch?.isWatched) return;
-  const originalFetch = globalThis.fetch;
-  globalThis.fetch = (input, init) => {
-    const address = String(input?.url ?? input);
-    const method = (init?.method ?? input?.method ?? "GET").toUpperCase();
-    if (address.startsWith(url)) calls.push([method, new URL(address).pathname, new Error("").stack]);
-    return originalFetch(input, init);
-  };
-  globalThis.fetch.isWatched = true;
-}
-
-async function rehearsal(project, message) {
-  const body = JSON.stringify({ project_id: project.projectId, ...message });
-  const answer = await send("POST", process.env.SANDBOX_REHEARSAL, { "Content-Length": Buffer.byteLength(body) }, body);
-  const data = parseJson(answer.text);
-  if (answer.status !== 200 || data === undefined) throw new Error(`the rehearsal answered ${answer.status}: ${answer.text}`);
-  return data;
-}
 
 /** Return the name of a test in node:test, Mocha, Vitest or Jest. */
 function testName(context, argument) {
@@ -213,9 +181,6 @@ function withSuites(task) {
 class Project {
   control = new ControlCommands((...call) => this.call(...call));
   #listening; // stops the delivery of webhooks to the handler
-  #shop; // the shop of the handler
-  #books; // returns the shop's view of its purchases
-  #jobs = new Map(); // the shop's jobs and their periods
   #test; // its name
   #isExplained = false; // the report of a failed test has the findings
 
@@ -279,7 +244,7 @@ class Project {
       throw new TypeError(`deliverTo takes a node:http handler, such as an Express application, or an object with fetch, not ${nameType(handler)}`);
     }
     await this.#listening?.();
-    const shop = this.#shop = typeof handler === "function" ? await serveHandler(handler) : wrapFetch(handler);
+    const shop = typeof handler === "function" ? await serveHandler(handler) : wrapFetch(handler);
     const controller = new AbortController();
     const next = (timeout) =>
       this.call("POST", "/control/listener/next/", { listener, forward_to: shop.url + path, timeout }, { signal: controller.signal });
@@ -295,32 +260,9 @@ class Project {
     };
   }
 
-  tellBooks(books) {
-    this.#books = books;
-  }
+  tellBooks() {} // nothing reads the books, but suites tell them
 
-  every(period, job, name = job.name || `job ${this.#jobs.size + 1}`) {
-    this.#jobs.set(name, { period, job });
-  }
-
-  async ended(error) {
-    if (!process.env.SANDBOX_REHEARSAL) return;
-    const failure = error === undefined ? null : `${error?.name ?? "Error"}: ${error?.message ?? error}`;
-    const jobs = Object.fromEntries([...this.#jobs].map(([name, { period }]) => [name, period]));
-    const capabilities = { books: this.#books !== undefined, pages: this.#shop !== undefined, jobs, calls };
-    let question = await rehearsal(this, { ends: failure, stack: error?.stack, ...capabilities });
-    while (question.ask) question = await rehearsal(this, await this.#answer(question));
-  }
-
-  async #answer({ ask, url, job }) {
-    try {
-      if (ask === "job") return { job: void (await this.#jobs.get(job).job()) ?? null };
-      return ask === "books" ? { books: await this.#books() } : { page: await this.#shop.page(url) };
-    } catch (error) {
-      const isAssertion = error?.code === "ERR_ASSERTION" || error?.name === "AssertionError" || error?.matcherResult !== undefined;
-      return { [isAssertion ? "wrong" : "error"]: `${isAssertion ? "" : `${error?.name}: `}${error?.message ?? error}` };
-    }
-  }
+  async ended() {} // close() does the rest
 
   async #forward(first, next, deliver) {
     for (let offers = first; !offers.replaced; offers = await next(POLL_SECONDS)) {
@@ -346,7 +288,7 @@ class Project {
 
   async close() {
     await this.#listening?.();
-    const mode = process.env.SANDBOX_REHEARSAL ? "off" : reviewMode(); // a rehearsal has its own judge
+    const mode = reviewMode();
     const mistakes = mode === "off" ? "" : await this.#mistakes();
     await this.#dispose(mistakes);
     if (!mistakes || this.#isExplained) return;
@@ -397,15 +339,11 @@ async function serveHandler(handler) {
     return { status: answer.status, body: answer.text.slice(0, 4096) };
   };
   const url = `http://127.0.0.1:${server.address().port}`;
-  const page = async (address) => {
-    const answer = await send("GET", url + pathOf(address), {}, undefined, { seconds: HANDLER_SECONDS }).catch(() => ({}));
-    return answer.status === 200 ? answer.text : null;
-  };
   const close = () => {
     server.close();
     server.closeAllConnections();
   };
-  return { url, deliver, page, close };
+  return { url, deliver, close };
 }
 
 /** Wrap a shop with a fetch method, such as a Hono application or {fetch: POST}. */
@@ -419,11 +357,7 @@ function wrapFetch(shop) {
       return { status: 500, body: stackOf(error) };
     }
   };
-  const page = async (address) => {
-    const response = await shop.fetch(new Request(new URL(address, "http://127.0.0.1")));
-    return response.status === 200 ? response.text() : null;
-  };
-  return { url: "http://127.0.0.1", deliver, page, close() {} };
+  return { url: "http://127.0.0.1", deliver, close() {} };
 }
 
 async function inTime(answer) {
@@ -439,23 +373,16 @@ async function inTime(answer) {
   }
 }
 
-function pathOf(address) {
-  const { pathname, search } = new URL(address, "http://127.0.0.1");
-  return pathname + search;
-}
-
 function sandboxed(settings, test) {
   if (typeof settings === "function") [settings, test] = [{}, settings];
   return async function (...args) {
     const project = await newProject(settings, testName(this, args[0]));
-    let failure;
     try {
       return await test.call(this, project, ...args);
     } catch (error) {
-      failure = { name: error?.name ?? "Error", message: error?.message ?? String(error), stack: error?.stack };
       throw await project.explain(error);
     } finally {
-      await project.ended(failure).finally(() => project.close());
+      await project.close();
     }
   };
 }

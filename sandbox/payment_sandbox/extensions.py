@@ -1,8 +1,4 @@
-"""Extensions in other distributions: commands.
-
-An extension registers an entry point, and this package knows only its name. ``NotInstalled`` names the
-distribution to install for a missing extension.
-"""
+"""Optional libraries and distributions: ``NotInstalled`` names what to install for a missing one."""
 
 import json
 import sys
@@ -12,22 +8,16 @@ from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from payment_sandbox.loading import LOADING, lazy
+from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
     from importlib import metadata
 else:
     metadata = lazy("importlib.metadata")
 
-COMMANDS_GROUP: Final = "payment_sandbox.commands"
-
 SERVER_EXTRA: Final = "payment-sandbox[server]"
 MCP_EXTRA: Final = "payment-sandbox[mcp]"
 TLS_EXTRA: Final = "payment-sandbox[tls]"
-COMMAND_DISTRIBUTIONS: Final = {
-    "rehearse": "pytest-payment-sandbox",
-}
-"""The distributions that provide further commands, by command."""
 
 
 class NotInstalled(Exception):
@@ -66,24 +56,3 @@ def missing_library(error: ModuleNotFoundError) -> NotInstalled:
     if error.name is None or error.name.startswith(__package__):
         raise error
     return NotInstalled(f"this feature (the library {error.name} is missing)", SERVER_EXTRA)
-
-
-def installed_entry_points(group: str) -> "dict[str, metadata.EntryPoint]":
-    """Return the entry points of a group by name."""
-    return {entry.name: entry for entry in metadata.entry_points(group=group)}
-
-
-def load(group: str, name: str, distribution: str, feature: str) -> Any:
-    """Load the object registered by a distribution under a name.
-
-    Raises:
-        NotInstalled: the distribution, or one of its dependencies, is not installed.
-    """
-    entry = installed_entry_points(group).get(name)
-    if entry is None:
-        raise NotInstalled(feature, distribution)
-    try:
-        with LOADING:
-            return entry.load()
-    except ImportError as missing:
-        raise NotInstalled(f"{feature} ({missing})", distribution) from missing

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import islice
@@ -33,7 +33,7 @@ from pytest_payment_sandbox.plugin_options import (
 from pytest_payment_sandbox.rehearsal.budget import RUN_SECONDS_MAX, Budget, format_duration
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variation, variation_name
-from pytest_payment_sandbox.rehearsal.driver import Batch, Progress, RehearsalDriver, RehearsalOutcome
+from pytest_payment_sandbox.rehearsal.driver import Progress, RehearsalDriver, RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.judging import (
     REVIEW_PREFIX,
     RunVerdict,
@@ -49,7 +49,15 @@ from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leak
 from pytest_payment_sandbox.rehearsal.places import SourceLine
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
-from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, save, summary
+from pytest_payment_sandbox.rehearsal.report import (
+    BUDGET_OPTION,
+    TestReport,
+    lines_of,
+    report_of,
+    rows_of,
+    save,
+    summary,
+)
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun, RunningTest
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
@@ -63,7 +71,6 @@ from pytest_payment_sandbox.rehearsal.showing import (
 from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
-BUDGET_OPTION: Final = "--payment-rehearse-budget"
 REPEATED_OPTIONS: Final = ("scenario", "review", "seed")
 
 
@@ -72,7 +79,7 @@ def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pyt
     test = report_of(item.nodeid, outcome, partial(_rerun_command, item))
     report.user_properties.append((REHEARSAL_PROPERTY, test))
     if outcome.findings or outcome.unplayed:
-        title = f"payment rehearsal: {summary([test], BUDGET_OPTION)}"
+        title = f"payment rehearsal: {summary([test])}"
         report.outcome = "failed"
         report.longrepr = "\n".join([title, "", *lines_of(test), *outcome.unplayed, *test["notes"]])
 
@@ -90,7 +97,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
     tests = _collect_reports(terminalreporter)
     if not tests:
         return
-    terminalreporter.write_line(f"payment rehearsal: {summary(tests, BUDGET_OPTION)}")
+    terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
     for line in rows_of(tests):
         terminalreporter.write_line(f"  {line}")
     notes = Counter(note for test in tests for note in test["notes"])
@@ -204,8 +211,8 @@ class ItemRun:
         if self._hang_location:  # the timeline of a hanging run may be very long
             self.timeline = self._hang_location
         else:
-            self._line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
-            self.timeline = describe_timeline([run])
+            self._line = run.find_changed_line()
+            self.timeline = describe_timeline(run)
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
@@ -387,12 +394,12 @@ class SessionRehearsal:
             budget.has_time,
             hints=Hints(crc32(item.nodeid.encode()), self._failed_variations(item), self._fruitful),
             can_use_threads=lambda: player.is_thread_safe,
-            only=None if only is None else [only],
+            only=only,
         )
-        player.driver = driver = RehearsalDriver({item.nodeid: plan}, player, budget, self._progress)
+        player.driver = driver = RehearsalDriver(item.nodeid, plan, player, budget, self._progress)
         if not only:
             player.find_leaks_in_logs()
-        outcome = driver.rehearse()[item.nodeid]
+        outcome = driver.rehearse()
         if driver.is_stopped:
             outcome = outcome._replace(notes=[*outcome.notes, STOPPED_NOTE])
         if only is None:
@@ -458,9 +465,16 @@ class ItemPlayer:
         self._baseline_seconds = monotonic_seconds() - started_seconds
         return list(self._reports)
 
-    def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
-        """Run the test with its variation."""
-        ((name, variation),) = batch.items()
+    def play(self, variation: ChangedSteps) -> Run | None:
+        """Run the test with a variation; return None if the run was cut off at the end of the budget."""
+        run = self._run_variation(variation, must_end=self.is_selected)
+        return None if run.is_cut_off else run.result
+
+    def replay(self, variation: ChangedSteps) -> Run:
+        """Run the test with a variation to the end."""
+        return self._run_variation(variation, must_end=True).result
+
+    def _run_variation(self, variation: ChangedSteps, *, must_end: bool) -> "ItemRun":
         is_early = any(each.change.effect == WEBHOOKS_FIRST for each in variation)
         run = ItemRun(
             self._item,
@@ -468,16 +482,14 @@ class ItemPlayer:
             is_thread_safe=not is_early or self.is_thread_safe,
             baseline=self.baseline.verdict if variation else None,
         )
-        texts: list[str] = []
-        with ExitStack() as stack:
-            if not variation:
-                texts = stack.enter_context(collect_logs())
-            self._run_watched(run, must_end=is_replay or self.is_selected)
-        if run.is_cut_off:
-            return {}
+        if variation:
+            self._run_watched(run, must_end=must_end)
+            return run
+        with collect_logs() as texts:
+            self._run_watched(run, must_end=must_end)
         if all(each.kind != LEAK_KIND for each in run.result.verdict.problems):
             run.result.verdict.problems.extend(run.find_leaks(texts))
-        return {name: run.result}
+        return run
 
     def _run_watched(self, run: "ItemRun", *, must_end: bool = True) -> list[pytest.TestReport]:
         budget = self.budget.for_run(self._baseline_seconds, must_end=must_end)
@@ -496,7 +508,7 @@ class ItemPlayer:
 
     def find_leaks_in_logs(self) -> None:
         """Find secrets in logs of all levels, in a separate run of the unchanged test."""
-        (run,) = self.play({self._item.nodeid: ()}, is_replay=True).values()
+        run = self.replay(())
         problems = self.baseline.verdict.problems
         if all(problem.kind != LEAK_KIND for problem in problems):
             problems.extend(each for each in run.verdict.problems if each.kind == LEAK_KIND)
@@ -519,11 +531,11 @@ class ItemPlayer:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
         item, nodeid, result = self._item, self._item.nodeid, run.abandoned_result(location)
         driver = self.driver or RehearsalDriver(
-            {nodeid: Plan(result, lambda: False)}, self, self.budget, Progress(print)
+            nodeid, Plan(result, lambda: False), self, self.budget, Progress(print)
         )
         items = item.session.items
         note = ABANDONED_NOTE.format(count=len(items) - items.index(item) - 1)
-        outcome = driver.abandon(nodeid, run.variation, result)
+        outcome = driver.abandon(run.variation, result)
         outcome = outcome._replace(notes=[*outcome.notes, note])
         if not self._reports:
             self._reports = [pytest.TestReport(nodeid, item.location, {}, "failed", None, "call")]

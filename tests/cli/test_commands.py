@@ -157,7 +157,7 @@ def test_a_missing_distribution_is_installed_where_the_sandbox_is(
     """In a pipx environment, plain pip would install the distribution elsewhere; it comes from the same clone."""
     monkeypatch.setattr(sys, "prefix", prefix)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    message = str(NotInstalled("payment-sandbox rehearse", "pytest-payment-sandbox"))
+    message = str(NotInstalled("the fixture", "pytest-payment-sandbox"))
     folder = f"{ROOT}/sandbox/pytest_payment_sandbox"
-    assert message == f"payment-sandbox rehearse needs pytest-payment-sandbox: {install} '{folder}'"
+    assert message == f"the fixture needs pytest-payment-sandbox: {install} '{folder}'"
     assert str(NotInstalled("serve", "payment-sandbox[tls]")).endswith(f"{install} '{ROOT}[tls]'")

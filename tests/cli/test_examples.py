@@ -23,7 +23,6 @@ NOT_RUN = (
     "serve",
     "listen",
     "watch",
-    "rehearse",
     "mcp",
 )  # they run until Ctrl-C or run a suite, and have tests of their own
 

@@ -68,7 +68,6 @@ def test_the_pytest_page_needs_the_plugin_only(base: Path, block: Block, tmp_pat
     ("command", "distribution"),
     [
         ("serve --port 0", "payment-sandbox[server]"),
-        ("rehearse -- true", "payment-sandbox[server]"),
     ],
 )
 def test_a_command_says_what_it_needs(base: Path, command: str, distribution: str, tmp_path: Path) -> None:

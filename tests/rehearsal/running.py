@@ -51,7 +51,7 @@ def copy_cells(folder: Path) -> None:
     shutil.copyfile(CELLS, folder / "test_shop.py")
 
 
-def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str) -> None:
+def assert_reproduced(findings: list[dict[str, Any]], folder: Path) -> None:
     """Assert that the printed command of each finding prints its effect, when it is run in a shell.
 
     The sentence can differ: only several variations together show a common cause.
@@ -59,7 +59,7 @@ def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str)
     assert findings
     for finding in findings:
         result = run_command(
-            ["sh", "-c", finding["again"]], folder, PYTEST_ADDOPTS="-pno:cacheprovider", **PLUGINS, **more
+            ["sh", "-c", finding["again"]], folder, PYTEST_ADDOPTS="-pno:cacheprovider", **PLUGINS
         )
         assert (result.returncode, finding["effect"] in result.stdout) == (1, True), (
             finding["again"] + result.stdout[-3000:] + result.stderr[-1000:]

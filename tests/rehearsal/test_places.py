@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line, innermost_decision
+from pytest_payment_sandbox.rehearsal.places import innermost_decision
+from pytest_payment_sandbox.rehearsal.report import shop_line
 from tests.rehearsal.test_rehearsing import rehearse_suite
 
 API = """
@@ -73,41 +74,6 @@ def without_coroutines(text: str) -> str:
     return text.replace("request(method, path,", "request(method, self.url + path, timeout=60,")
 
 
-READ, CREATE = "GET /v1/orders/…/", "POST /v1/orders/"
-HELPER_LINE, BUY_LINE, READ_LINE = ("/api.mjs", "8"), ("/sales.mjs", "7"), ("/sales.mjs", "13")
-CREATE_CALL, READ_CALL = (
-    LocatedCall(CREATE, [HELPER_LINE, BUY_LINE]),
-    LocatedCall(READ, [HELPER_LINE, READ_LINE]),
-)
-
-CREATE_IN_CLIENT, READ_IN_CLIENT = (
-    LocatedCall(CREATE, [("/api.mjs", "20"), BUY_LINE]),
-    LocatedCall(READ, [("/api.mjs", "24"), READ_LINE]),
-)
-
-
-@pytest.mark.parametrize(
-    ("calls", "line"),
-    [
-        ([CREATE_CALL, READ_CALL], BUY_LINE),
-        ([CREATE_CALL, CREATE_CALL], HELPER_LINE),  # the run shows no other caller
-        ([CREATE_CALL, LocatedCall(READ, [HELPER_LINE, BUY_LINE])], BUY_LINE),  # a loop makes all calls
-        ([CREATE_IN_CLIENT, READ_IN_CLIENT], BUY_LINE),  # each kind of call has its own line in the client
-        ([LocatedCall(CREATE, [BUY_LINE]), LocatedCall(READ, [READ_LINE])], BUY_LINE),  # there is no client
-    ],
-)
-def test_a_line_decides_if_only_one_kind_of_call_passes_it(
-    calls: list[LocatedCall], line: tuple[str, str]
-) -> None:
-    """The innermost line with only one kind of call is the deciding line."""
-    assert deciding_line(calls[0], calls) == line
-
-
-def test_a_call_from_another_process_has_no_line() -> None:
-    """The line of a call from another process is unknown."""
-    assert deciding_line(LocatedCall(CREATE, []), [CREATE_CALL]) is None
-
-
 PASSING_ON = {
     "a request": "    return session.post(url, json=body)",
     "a part of the response": "    answer = session.post(url)\n    answer.raise_for_status()\n    return answer.json()['id']",
@@ -141,6 +107,24 @@ def test_a_function_that_only_passes_a_call_on_does_not_decide(
     file.write_text(f"def inner():\n{body}\n\n\ndef outer():\n    paid = inner() or cancel()\n")
     inner, outer = (str(file), "2"), (str(file), str(file.read_text().count("\n")))
     assert innermost_decision([inner, outer]) == (inner if decides else outer)
+
+
+def test_a_call_from_another_process_has_no_line() -> None:
+    """The line of a call from another process is unknown."""
+    assert innermost_decision([]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('File "/a/app.py", line 7, in buy\nFile "/a/shop.py", line 9, in look', "/a/shop.py:9"),
+        ("nothing at http://127.0.0.1:8080/a.py:3", ""),
+        ('File "/a/test_shop.py", line 3, in test', ""),
+    ],
+)
+def test_the_line_of_the_shop_is_the_innermost_one(text: str, line: str) -> None:
+    """The shop's line is the innermost one outside libraries and tests."""
+    assert shop_line(text) == line
 
 
 @pytest.mark.parametrize("change", [str, without_coroutines], ids=["coroutines", "functions"])

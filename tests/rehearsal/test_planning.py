@@ -6,9 +6,9 @@ from itertools import pairwise
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import OrderAction, ShopCall, Step
-from pytest_payment_sandbox.rehearsal.budget import Budget
+from pytest_payment_sandbox.rehearsal.budget import Budget, format_duration
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, variation_name
-from pytest_payment_sandbox.rehearsal.driver import Batch, Progress, RehearsalDriver, RehearsalOutcome
+from pytest_payment_sandbox.rehearsal.driver import Progress, RehearsalDriver, RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.planning import NO_HINTS, PAIRS_MAX, Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
@@ -37,10 +37,11 @@ class FunctionPlayer:
     ) -> None:
         self._run, self._replay = run, replay or run
 
-    def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
-        return {
-            name: (self._replay if is_replay else self._run)(variation) for name, variation in batch.items()
-        }
+    def play(self, variation: ChangedSteps) -> Run:
+        return self._run(variation)
+
+    def replay(self, variation: ChangedSteps) -> Run:
+        return self._replay(variation)
 
 
 def drive(
@@ -50,10 +51,8 @@ def drive(
 ) -> RehearsalOutcome:
     """Rehearse one test whose runs come from a function."""
     plan = Plan(run(()), lambda: True, hints=hints)
-    driver = RehearsalDriver(
-        {"a test": plan}, FunctionPlayer(run, replay), Budget(60), Progress(lambda line: None)
-    )
-    return driver.rehearse()["a test"]
+    progress = Progress(lambda line: None)
+    return RehearsalDriver("a test", plan, FunctionPlayer(run, replay), Budget(60), progress).rehearse()
 
 
 class Shop:
@@ -259,31 +258,9 @@ def test_the_end_of_the_budget_leaves_variations_out() -> None:
     remaining = iter([True, True])
     plan = Plan(shop.run(()), lambda: next(remaining, False))
     player = FunctionPlayer(shop.run)
-    driver = RehearsalDriver({"a test": plan}, player, Budget(60), Progress(lambda line: None))
-    outcome = driver.rehearse()["a test"]
+    outcome = RehearsalDriver("a test", plan, player, Budget(60), Progress(lambda line: None)).rehearse()
     assert outcome.tried == 2
     assert outcome.untried > 10
-
-
-def test_tests_of_a_suite_share_runs() -> None:
-    """One run plays a variation of each test, and the first test to end does not stop the others."""
-    shop, batches = Shop(), list[list[str]]()
-
-    class SharedPlayer(FunctionPlayer):
-        def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
-            batches.append(list(batch))
-            return super().play(batch, is_replay=is_replay)
-
-    short, long = iter([True]), iter([True] * 3)
-    plans = {
-        "short": Plan(shop.run(()), lambda: next(short, False)),
-        "long": Plan(shop.run(()), lambda: next(long, False)),
-    }
-    outcomes = RehearsalDriver(
-        plans, SharedPlayer(shop.run), Budget(60), Progress(lambda line: None)
-    ).rehearse()
-    assert batches == [["short", "long"], ["long"], ["long"]]
-    assert {name: outcome.tried for name, outcome in outcomes.items()} == {"short": 1, "long": 3}
 
 
 def test_a_lapse_does_not_hide_a_decline() -> None:
@@ -320,11 +297,25 @@ def test_a_run_that_is_cut_off_has_no_finding() -> None:
     """A run that the end of the budget has cut off counts as not tried."""
 
     class LatePlayer:
-        def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
-            return {}
+        def play(self, variation: ChangedSteps) -> None:
+            return None
+
+        def replay(self, variation: ChangedSteps) -> Run:
+            raise AssertionError(variation)
 
     plan = Plan(Shop().run(()), lambda: True)
-    driver = RehearsalDriver({"a test": plan}, LatePlayer(), Budget(60), Progress(lambda line: None))
-    outcome = driver.rehearse()["a test"]
+    progress = Progress(lambda line: None)
+    outcome = RehearsalDriver("a test", plan, LatePlayer(), Budget(60), progress).rehearse()
     assert (outcome.findings, outcome.tried) == ([], 0)
     assert outcome.untried > 3
+
+
+def test_progress_names_variations_and_remaining_time() -> None:
+    """Progress counts variations and findings, but not after every variation."""
+    lines: list[str] = []
+    progress = Progress(lines.append)
+    for _ in range(3):
+        progress.record(1, Budget(0), "a test")
+    assert lines == []
+    assert progress.describe(65.0) == "3 variations tried, 3 findings, at most 1 min 5 s left"
+    assert format_duration(-1.0) == "0 s"

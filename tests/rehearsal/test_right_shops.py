@@ -15,7 +15,6 @@ from pytest_payment_sandbox.hanging import RunWatchdog
 from pytest_payment_sandbox.rehearsal.leaks import leaks_in_storage
 from tests.rehearsal.running import run_suite
 from tests.rehearsal.test_rehearsing import A_SALE, BOOKS, rehearse_suite
-from tests.rehearsal.test_suites import SUITE, rehearse
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT
 from tests.support.in_process import project_of
@@ -213,17 +212,6 @@ def test_a_wrong_shop_that_resembles_it_does_not(
     code, report, output = rehearse_suite(tmp_path, changed, f"--payment-rehearse-only={variation}")
     assert code == 1, output[-3000:]
     assert words in report["findings"][0]["sentence"]
-
-
-def test_a_suite_may_number_its_purchases_from_one_in_each_test(tmp_path: Path) -> None:
-    """Two tests of a suite share a project and a purchase number."""
-    setup, order, rest = SUITE.partition('order = {"currency": "EUR", "amount": 5, ')
-    sale = (
-        order.replace("order =", "    order =") + '"merchant_order_id": "1", ' + rest.replace("\n", "\n    ")
-    )
-    twice = f"{setup}\nfor _ in range(2):\n    paid.clear()\n{sale}\n"
-    result = rehearse(tmp_path, "--only", "webhook:2:twice", suite=twice % False)
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_nobody_pays_an_order_whose_creation_lost_its_response(tmp_path: Path) -> None:

@@ -12,14 +12,7 @@ from click.shell_completion import get_completion_class
 
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.extensions import (
-    COMMAND_DISTRIBUTIONS,
-    COMMANDS_GROUP,
-    NotInstalled,
-    installed_entry_points,
-    load,
-    missing_library,
-)
+from payment_sandbox.extensions import missing_library
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
 from payment_sandbox.loading import lazy, load_server_libraries
 from payment_sandbox.orders.refusals import Invalid, Unknown
@@ -43,28 +36,18 @@ INTERRUPTED: Final = 130  # the exit code of shells after SIGINT
 
 
 class Program(Group):
-    """The commands of this distribution and those of installed extensions."""
+    """The commands; those for a running server are loaded once they are needed."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """Return the names of all installed commands."""
+        """Return the names of all commands."""
         self.add_remote_commands()
-        return sorted({*super().list_commands(context), *installed_entry_points(COMMANDS_GROUP)})
+        return super().list_commands(context)
 
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; if its distribution is missing, fail with the command to install it."""
+        """Return a command, or None if there is no such command."""
         if cmd_name not in self.commands:
             self.add_remote_commands()
-        if (
-            command := super().get_command(context, cmd_name)
-        ) is not None or cmd_name not in COMMAND_DISTRIBUTIONS:
-            return command
-        try:
-            loaded: click.Command = load(
-                COMMANDS_GROUP, cmd_name, COMMAND_DISTRIBUTIONS[cmd_name], f"{PROGRAM} {cmd_name}"
-            )
-        except NotInstalled as missing:
-            raise click.ClickException(str(missing)) from missing
-        return loaded
+        return super().get_command(context, cmd_name)
 
     def add_remote_commands(self) -> None:
         """Add the commands for a running server, and ``mcp``; ``serve`` starts without loading them."""

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +15,7 @@ from payment_sandbox.serving.threads import start
 OK: Final = 200
 BAD_REQUEST: Final = 400
 STATUSES: Final = range(200, 600)
+BODY_BYTES_MAX: Final = 1 << 20  # of a request
 
 
 class ReceivedWebhook(NamedTuple):
@@ -31,11 +32,11 @@ class ReceivedWebhook(NamedTuple):
         return order_id
 
 
-class WebhookEndpoint:
-    """An address for webhooks, which answers 200 or the statuses of ``answer_with``."""
+class WebhookReceiver:
+    """An address that records webhooks, and answers 200 or the statuses of ``answer_with``."""
 
-    methods: Sequence[str] = ("POST",)
-    body_bytes_max = 1 << 20  # of a request
+    received: list[ReceivedWebhook]
+    """The received webhooks, oldest first."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, url: str | None = None) -> None:
         """Listen; ``url`` is the public address, if the server needs a different one.
@@ -43,7 +44,7 @@ class WebhookEndpoint:
         Raises:
             OSError: the port is in use, or the host is not an address of this computer.
         """
-        self.received: list[Any] = []
+        self.received = []
         self._arrived = Condition()
         self._closed = Event()
         self._statuses: deque[int] = deque([OK])
@@ -56,19 +57,11 @@ class WebhookEndpoint:
             def handle_error(self, *arguments: object) -> None:
                 """Ignore broken connections."""
 
-        names = {f"do_{name}": _Handler.respond for name in self.methods}
-        self._server = EndpointServer((host, port), type("Handler", (_Handler,), {"endpoint": self, **names}))
+        handler = type("Handler", (_Handler,), {"receive": self._receive})
+        self._server = EndpointServer((host, port), handler)
         self.url = url or f"http://{host}:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
         start(self._thread)
-
-    def respond(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[int, bytes]:
-        """Handle a request; return the status and the body of the answer, JSON or nothing."""
-        return self._receive(method, path, headers, raw), b""
-
-    def _receive(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> int:
-        """Record a request, and return the status of the answer."""
-        raise NotImplementedError
 
     def _answer(self) -> int:
         """Return the status of the next answer, after its delay."""
@@ -105,13 +98,6 @@ class WebhookEndpoint:
         self._server.server_close()
         self._thread.join()
 
-
-class WebhookReceiver(WebhookEndpoint):
-    """A webhook endpoint that records webhooks, and answers 200 or the statuses of ``answer_with``."""
-
-    received: list[ReceivedWebhook]
-    """The received webhooks, oldest first."""
-
     def clear(self) -> None:
         """Forget the received webhooks, and reset the answer to an immediate 200."""
         with self._arrived:
@@ -145,8 +131,8 @@ class WebhookReceiver(WebhookEndpoint):
         other_orders = f"; other orders with received webhooks: {', '.join(others)}" if others else ""
         return f"{received} for order {order_id} within {limit_seconds:g} seconds{other_orders}"
 
-    def _receive(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> int:
-        """Record a webhook; refuse a body that names no order."""
+    def _receive(self, path: str, headers: Mapping[str, str], raw: bytes) -> int:
+        """Record a webhook, and return the status of the answer; refuse a body that names no order."""
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):
@@ -159,24 +145,20 @@ class WebhookReceiver(WebhookEndpoint):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Passes each request to the endpoint."""
+    """Passes each webhook to the receiver."""
 
-    endpoint: WebhookEndpoint
+    receive: Callable[[str, Mapping[str, str], bytes], int]
     timeout = 30
 
-    def respond(self) -> None:
-        """Read a request, and answer it."""
+    def do_POST(self) -> None:
+        """Read a webhook, and answer it."""
         length = self.headers.get("Content-Length", "0")
-        size = min(int(length), self.endpoint.body_bytes_max) if length.isascii() and length.isdigit() else 0
-        headers = dict(self.headers.items())
-        status, body = self.endpoint.respond(self.command, self.path, headers, self.rfile.read(size))
+        size = min(int(length), BODY_BYTES_MAX) if length.isascii() and length.isdigit() else 0
+        status = self.receive(self.path, dict(self.headers.items()), self.rfile.read(size))
         with suppress(OSError):  # the sandbox closed the connection
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            if body:
-                self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", "0")
             self.end_headers()
-            self.wfile.write(body)
 
     def log_message(self, *arguments: object) -> None:
         """Print nothing."""

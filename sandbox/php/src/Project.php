@@ -15,10 +15,6 @@ final class Project
 
     /** @var (callable(Webhook): mixed)|null */
     private $handler = null;
-    /** @var (callable(): list<array<string, mixed>>)|null */
-    private $books = null;
-    /** @var array<string, array{string, callable(): mixed}> the shop's jobs by name: period and function */
-    private array $jobs = [];
     /** @var array<string, array<string, mixed>> answers that the server did not record; it offers their webhooks again */
     private array $lateAnswers = [];
     /** Every call of the control API for this project, such as `$project->control->timeline()`. */
@@ -39,7 +35,7 @@ final class Project
 
     /**
      * @param array<string, mixed> $settings such as ['mode' => 'live', 'profile' => 'woocommerce']
-     * @param string|null $test the test's name, for `payment-sandbox rehearse`; call ended() at the end of the test
+     * @param string|null $test the test's name, for `payment-sandbox review --all-projects` and the dashboard
      */
     public static function create(array $settings = [], ?string $test = null): self
     {
@@ -54,9 +50,6 @@ final class Project
         if (Server::isShared()) {
             register_shutdown_function($project->close(...));
         }
-        if ($test !== null && self::isRehearsed()) {
-            $project->rehearsal(['begins' => $test]);
-        }
         return $project;
     }
 
@@ -69,12 +62,7 @@ final class Project
      */
     public function call(string $method, string $path, ?array $body = null): array
     {
-        return $this->waitFor($this->prepare($this->url . $path, $method, $body));
-    }
-
-    /** @return array<string, mixed> */
-    private function waitFor(\CurlHandle $call): array
-    {
+        $call = $this->prepare($this->url . $path, $method, $body);
         $multi = curl_multi_init();
         curl_multi_add_handle($multi, $call);
         $poll = null;
@@ -207,71 +195,17 @@ final class Project
     }
 
     /**
-     * For `payment-sandbox rehearse`: set the function that returns the shop's current view of its purchases.
+     * Accept the function that returns the shop's current view of its purchases; nothing reads it.
      *
      * @param callable(): list<array<string, mixed>> $books entries such as ['purchase' => 'S-1', 'orders' => [$id], 'paid' => 1295]
      */
     public function tellBooks(callable $books): void
     {
-        $this->books = $books;
     }
 
-    /**
-     * For `payment-sandbox rehearse`: add a job of the shop, such as reading open orders, to run after the test.
-     *
-     * @param callable(): mixed $job
-     */
-    public function every(string $period, callable $job, ?string $name = null): void
-    {
-        $this->jobs[$name ?? 'job ' . (count($this->jobs) + 1)] = [$period, $job];
-    }
-
-    /** Return whether `payment-sandbox rehearse` runs the tests. */
-    public static function isRehearsed(): bool
-    {
-        return (bool) getenv('SANDBOX_REHEARSAL');
-    }
-
-    /** Report the end of the test to a rehearsal, which judges the shop; the handler still gets webhooks meanwhile. */
+    /** Accept the end of the test, with its failure, if any; close() does the rest. */
     public function ended(?string $failure = null): void
     {
-        if (!self::isRehearsed()) {
-            return;
-        }
-        $jobs = (object) array_map(fn (array $job): string => $job[0], $this->jobs);
-        $capabilities = ['books' => $this->books !== null, 'jobs' => $jobs];
-        $question = $this->rehearsal(['ends' => $failure, 'stack' => $failure] + $capabilities);
-        while (($question['ask'] ?? null) !== null) {
-            $question = $this->rehearsal($this->answerQuestion($question));
-        }
-    }
-
-    /**
-     * @param array<string, mixed> $question
-     * @return array<string, mixed>
-     */
-    private function answerQuestion(array $question): array
-    {
-        try {
-            if ($question['ask'] === 'job') {
-                ($this->jobs[$question['job']][1])();
-                return ['job' => null];
-            }
-            return ['books' => $this->books === null ? [] : array_values(($this->books)())];
-        } catch (\Throwable $error) {
-            $isAssertion = $error instanceof \AssertionError || is_a($error, 'PHPUnit\Framework\AssertionFailedError');
-            return $isAssertion ? ['wrong' => $error->getMessage()] : ['error' => get_class($error) . ": {$error->getMessage()}"];
-        }
-    }
-
-    /**
-     * @param array<string, mixed> $message
-     * @return array<string, mixed>
-     */
-    private function rehearsal(array $message): array
-    {
-        $message += ['project_id' => $this->projectId];
-        return $this->waitFor($this->prepare((string) getenv('SANDBOX_REHEARSAL'), 'POST', $message));
     }
 
     /** Add the report to the message of a failed test. */
@@ -288,7 +222,7 @@ final class Project
 
     /**
      * Warn of the integration's mistakes on the standard error stream, or throw an error, as PAYMENT_SANDBOX_REVIEW says:
-     * off, warn or error. A rehearsal has its own judge.
+     * off, warn or error.
      */
     public function enforceReview(string $test = ''): void
     {
@@ -296,7 +230,7 @@ final class Project
         if (!in_array($mode, self::REVIEW_MODES, true)) {
             throw new \RuntimeException("PAYMENT_SANDBOX_REVIEW must be off, warn or error, not '$mode'");
         }
-        $mistakes = $mode === 'off' || self::isRehearsed() ? '' : $this->mistakes();
+        $mistakes = $mode === 'off' ? '' : $this->mistakes();
         if ($mistakes !== '' && $mode === 'error') {
             throw new \RuntimeException($mistakes);
         }
@@ -322,7 +256,7 @@ final class Project
     public function close(): void
     {
         $this->handler = null;
-        $isKept = Server::isShared() && !self::isRehearsed() && $this->mistakes() !== '';
+        $isKept = Server::isShared() && $this->mistakes() !== '';
         try {
             $this->direct($isKept ? 'PATCH' : 'DELETE', '/control/project/', $isKept ? ['expires_after' => self::KEPT_FOR] : null);
         } catch (\RuntimeException) {

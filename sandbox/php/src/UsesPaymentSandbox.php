@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace PaymentSandbox;
 
-use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\PostCondition;
 use PHPUnit\Framework\IncompleteTest;
 use PHPUnit\Framework\SkippedTest;
@@ -34,32 +33,9 @@ trait UsesPaymentSandbox
         $this->paymentSandbox?->enforceReview(static::class . '::' . $this->currentTestName());
     }
 
-    /**
-     * Let a rehearsal judge the test while its shop still exists.
-     *
-     * @after
-     */
-    #[After]
-    protected function endRehearsedTest(): void
-    {
-        if ($this->paymentSandbox !== null && Project::isRehearsed()) {
-            $this->paymentSandbox->ended($this->currentFailure());
-        }
-    }
-
     private function currentTestName(): string
     {
         return method_exists($this, 'nameWithDataSet') ? $this->nameWithDataSet() : $this->getName();
-    }
-
-    /** Return the message of the test's failure, if any: PHPUnit 10 and later have it in a status object. */
-    private function currentFailure(): ?string
-    {
-        if (!method_exists($this, 'status')) {
-            return $this->getStatus() > 2 ? 'the test fails: ' . $this->getStatusMessage() : null;
-        }
-        $status = $this->status();
-        return $status->isFailure() || $status->isError() ? $status->message() : null;
     }
 
     protected function onNotSuccessfulTest(\Throwable $t): never

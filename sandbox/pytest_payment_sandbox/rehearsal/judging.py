@@ -28,7 +28,6 @@ from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, observe_signs
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
-from pytest_payment_sandbox.rehearsal.places import LocatedCall
 from pytest_payment_sandbox.rehearsal.reconciliation import (
     BookProblem,
     Books,
@@ -66,8 +65,7 @@ BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that req
 REVIEW_PREFIX: Final = "review "
 """The prefix of the kinds of problems that come from the review."""
 LESS_SPECIFIC_KINDS: Final = ("invariant", "review", "shown", "mailed", "test")
-SAME_NUMBER_RULE: Final = "ORD-07"
-DUPLICATE_ORDER_RULES: Final = frozenset({SAME_NUMBER_RULE, "CTL-23"})
+DUPLICATE_ORDER_RULES: Final = frozenset({"ORD-07", "CTL-23"})
 POLLING_RULE: Final = "HOOK-02"
 UNRELATED_RULES: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
@@ -97,7 +95,6 @@ class RunVerdict(NamedTuple):
     busy: BusyTimes = MappingProxyType({})  # when the shop's jobs made new calls, by job
     signs: Signs = frozenset()  # signs of the shop's behaviour
     charges: RecurringCharges = RecurringCharges()  # up to the end of the test
-    calls: Sequence[LocatedCall] = ()  # the shop's calls, with their lines
 
 
 def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]:
@@ -150,9 +147,7 @@ class Trial:
         """Judge the run."""
         project = self._project
         self.run.end_test(has_failed=self.failure is not None)
-        problems = _test_failures("test", self.failure, self.changes) + _find_early_expiries(
-            project, self.changes
-        )
+        problems = _test_failures(self.failure, self.changes) + _find_early_expiries(project, self.changes)
         entries = self._read_entries()
         self._lasting_problems += [*self._invariants, *find_lasting_problems(entries, project)]
         signs = observe_signs([*self.snapshots, BooksSnapshot(entries, dict(self.run.statuses))], project)
@@ -178,7 +173,6 @@ class Trial:
             self.run.pace.busy,
             signs,
             charges,
-            self.run.located_calls,
         )
 
     def _view_problems(self, view: CustomerView, state: State) -> Iterator[BookProblem]:
@@ -298,34 +292,11 @@ def hang_problem(location: str) -> BookProblem:
     return BookProblem("hangs", f"the run did not finish; it was stopped in {location}")
 
 
-def judge_without_books(
-    runs: Sequence[RehearsedRun],
-    steps: Sequence[Step],
-    changes: Sequence[ChangedStep],
-    failure: str | None,
-    baseline: RunVerdict | None,
-) -> RunVerdict:
-    """Judge a suite's run only by its calls and its failure; ``steps`` has the steps of all projects.
-
-    Several tests can share a project, and each may number its purchases from 1.
-    """
-    problems, trace = _test_failures("suite", failure, changes), _trace_steps(steps)
-    excused_rules = UNRELATED_RULES | _excused_rules(changes) | {SAME_NUMBER_RULE}
-    if not _has_more_creations(trace, baseline):
-        excused_rules |= DUPLICATE_ORDER_RULES
-    for run in runs:
-        run.stop_recording()
-        problems += _find_mistakes(run.project, lambda rule: rule not in excused_rules)
-        problems += _find_call_problems(run.project, run)
-    state = "", tuple(_build_state(run.project, ()) for run in runs)
-    return RunVerdict(_pick_one_per_kind(problems), trace, state)
-
-
-def _test_failures(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
-    """Return the failure of a test or suite as a problem, unless the changes may break its assertions."""
+def _test_failures(failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+    """Return the failure of a test as a problem, unless the changes may break its assertions."""
     if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []
-    return [BookProblem("test", f"the {subject} fails: {failure.splitlines()[0]}")]
+    return [BookProblem("test", f"the test fails: {failure.splitlines()[0]}")]
 
 
 def _trace_steps(steps: Iterable[Step]) -> tuple[str, ...]:

@@ -2,39 +2,19 @@
 
 import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from payment_sandbox.testing.shops.tracebacks import LIBRARY_FOLDERS, POSTING_MODULE, stack_frames
 
 PYTHON_SUFFIX: Final = ".py"
-FOREIGN_PATHS: Final = (
-    "node_modules/",
-    "vendor/",
-    "site-packages/",
-    "/lib/python",
-    "payment_sandbox/",
-    "test",
-    "spec",
-)
-_LINE_PATTERN: Final = re.compile(
-    r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
-    r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
-)
-"""A frame in a Python traceback, or in a stack trace of JavaScript or PHP."""
+FOREIGN_PATHS: Final = ("vendor/", "site-packages/", "/lib/python", "payment_sandbox/")
+_FRAME_PATTERN: Final = re.compile(r'File "([^"]+)", line (\d+)')
 
 SourceLine = tuple[str, str]
 """A file with its absolute path, and a line number."""
-
-
-class LocatedCall(NamedTuple):
-    """A call by the shop: its method and path without ids, and the shop's lines, innermost first."""
-
-    call: str
-    lines: Sequence[SourceLine]
 
 
 def current_lines() -> list[SourceLine]:
@@ -49,26 +29,16 @@ def current_lines() -> list[SourceLine]:
 
 
 def shop_lines(text: str) -> list[SourceLine]:
-    """Return the shop's lines in the stack traces in a text, innermost first.
-
-    The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
-    """
-    frames = [
-        (match["python"] or match["file"], match["python_line"] or match["line"], bool(match["python"]))
-        for match in _LINE_PATTERN.finditer(text)
-    ]
-    own = [frame for frame in frames if not _is_foreign(frame[0])]
-    lines = [(file, line) for file, line, _ in own]
-    return lines[::-1] if own and own[0][2] else lines
+    """Return the shop's lines in the tracebacks in a text, innermost first."""
+    frames: list[SourceLine] = _FRAME_PATTERN.findall(text)
+    return [frame for frame in reversed(frames) if not _is_foreign(frame[0])]
 
 
 @lru_cache(maxsize=1024)
 def _is_foreign(file: str) -> bool:
     """Whether a file belongs to a library or a test."""
-    name = Path(file).name.lower()
-    return file.startswith((*LIBRARY_FOLDERS, "<")) or any(
-        each in (name if each in ("test", "spec") else file) for each in FOREIGN_PATHS
-    )
+    is_foreign = file.startswith((*LIBRARY_FOLDERS, "<")) or any(each in file for each in FOREIGN_PATHS)
+    return is_foreign or "test" in Path(file).name.lower()
 
 
 LOG_NAMES: Final = ("log", "logger", "logging", "print", "sleep", "time", "warnings")
@@ -94,13 +64,8 @@ PLAIN_STATEMENTS: Final = (
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def is_python(lines: Iterable[SourceLine]) -> bool:
-    """Whether all lines are Python code."""
-    return all(file.endswith(PYTHON_SUFFIX) for file, _ in lines)
-
-
 def innermost_decision(lines: Sequence[SourceLine]) -> SourceLine | None:
-    """Return the innermost line, of Python code, whose function does more than to pass the call on.
+    """Return the innermost line whose function does more than to pass the call on.
 
     A test or a framework has called the outermost function, so that one decides if all others pass it on.
     """
@@ -157,7 +122,7 @@ def _names_in_chain(value: ast.expr) -> list[str]:
 
 
 def _function_at(file: str, line: int) -> Function | None:
-    """Return the innermost function around a line of Python code; None in other languages and modules."""
+    """Return the innermost function around a line; None in modules and templates."""
     functions = [
         each for each in _functions_in(file) if each.lineno <= line <= (each.end_lineno or each.lineno)
     ]
@@ -175,24 +140,3 @@ def _functions_in(file: str) -> tuple[Function, ...]:
     except (OSError, SyntaxError, ValueError):
         return ()
     return tuple(each for each in ast.walk(tree) if isinstance(each, Function))
-
-
-def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
-    """Return the line that decided on a call: the innermost line that does more than to pass the call on.
-
-    In other languages than Python, it is the innermost line outside the shop's client: a file that makes
-    several kinds of calls for other files. In a shop without a client, it is the innermost line that only
-    calls of this kind use. ``calls`` has all calls of the run.
-    """
-    if is_python(call.lines):
-        return innermost_decision(call.lines)
-    kinds: dict[SourceLine, set[str]] = defaultdict(set)
-    inner_kinds: dict[str, set[str]] = defaultdict(set)  # the calls that each file makes for other files
-    for each in calls:
-        for line in each.lines:
-            kinds[line].add(each.call)
-        if len({file for file, _ in each.lines}) > 1:
-            inner_kinds[each.lines[0][0]].add(each.call)
-    lines = [line for line in call.lines if len(inner_kinds[line[0]]) < 2] or call.lines
-    own = [line for line in lines if kinds[line] <= {call.call}]
-    return next(iter([*own, *lines]), None)

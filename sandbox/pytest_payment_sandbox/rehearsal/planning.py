@@ -75,9 +75,9 @@ class Plan:
         *,
         hints: Hints = NO_HINTS,
         can_use_threads: Callable[[], bool] = lambda: True,
-        only: Sequence[ChangedSteps] | None = None,
+        only: ChangedSteps | None = None,
     ) -> None:
-        """Plan all variations of a test, or only the given ones."""
+        """Plan all variations of a test, or only the given one."""
         self.baseline = baseline
         self.runs: dict[ChangedSteps, Run] = {}
         self.untried = 0  # variations skipped for lack of time
@@ -85,8 +85,8 @@ class Plan:
         self._has_time = has_time
         self._hints = hints
         self._can_use_threads = can_use_threads
-        self._only = [variation for variation in only or () if variation]
-        self._upcoming = self._variations() if only is None else iter(self._only)
+        self._only = only or ()
+        self._upcoming = self._variations() if only is None else iter([only] if only else [])
 
     def next(self) -> ChangedSteps | None:
         """Return the next variation, or None at the end."""
@@ -94,12 +94,10 @@ class Plan:
 
     @property
     def unplayed(self) -> list[str]:
-        """Reasons why some or all of the selected variations were not played."""
+        """Reasons why parts of the selected variation were not played."""
+        applied = self.runs[self._only].applied if self._only in self.runs else self._only
         return [
-            f"the test has no step for {changed.name}"
-            for variation in self._only
-            for changed in variation
-            if variation in self.runs and changed not in self.runs[variation].applied
+            f"the test has no step for {changed.name}" for changed in self._only if changed not in applied
         ]
 
     def _variations(self) -> Iterator[ChangedSteps]:

@@ -24,10 +24,11 @@ from pytest_payment_sandbox.rehearsal.causes import is_mistake
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
 from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, UNANSWERED_RULE
-from pytest_payment_sandbox.rehearsal.places import SourceLine, innermost_decision, is_python, shop_lines
+from pytest_payment_sandbox.rehearsal.places import SourceLine, innermost_decision, shop_lines
 from pytest_payment_sandbox.rehearsal.reconciliation import CHECKS
 from pytest_payment_sandbox.rehearsal.run_comparison import MOVE_KINDS
 
+BUDGET_OPTION: Final = "--payment-rehearse-budget"
 JSON_SUFFIX: Final = ".json"
 SECTIONS_BY_RISK: Final = {
     risks.DUPLICATION: ACT_ONCE.section,
@@ -113,9 +114,8 @@ def _line_of(finding: RehearsalFinding) -> str:
 
 
 def shop_line(text: str) -> str:
-    """Return the shop's line in the first stack trace in a text, such as ``shop.mjs:31``, or ""."""
-    lines = shop_lines(text)
-    line = innermost_decision(lines) if is_python(lines) else lines[0]
+    """Return the shop's line in the tracebacks in a text, such as ``shop.py:31``, or ""."""
+    line = innermost_decision(shop_lines(text))
     return _format_line(line) if line is not None else ""
 
 
@@ -134,12 +134,11 @@ def _smallest_change(finding: Mapping[str, Any]) -> str:
     return f"the smallest change that shows it: {finding['smallest']}{more}"
 
 
-def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
-    """Format the findings of a test as text; ``with_name`` adds the test's name."""
+def lines_of(test: TestReport) -> list[str]:
+    """Format the findings of a test as text."""
     lines: list[str] = []
     for finding in test["findings"]:
         rows = (
-            ("test: ", test["test"] if with_name else ""),
             ("at: ", finding["line"]),
             ("", _smallest_change(finding) if finding["smallest"] else ""),
             ("", finding["lesson"]),
@@ -178,12 +177,12 @@ def save(path: Path, report: Mapping[str, Any]) -> None:
     unfinished.replace(path)
 
 
-def summary(tests: Reports, budget_option: str) -> str:
-    """Summarize a rehearsal in one line; ``budget_option`` names the option that increases the budget."""
+def summary(tests: Reports) -> str:
+    """Summarize a rehearsal in one line."""
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
-    no_time = f", no time for {untried} more (increase {budget_option})" if untried else ""
+    no_time = f", no time for {untried} more (increase {BUDGET_OPTION})" if untried else ""
     count = "1 test" if len(tests) == 1 else f"{len(tests)} tests"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
     count_of_variations = "1 variation" if variations == 1 else f"{variations} variations"

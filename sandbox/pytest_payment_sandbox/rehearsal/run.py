@@ -1,7 +1,7 @@
 """Records the steps of one run of a rehearsed test, and applies the changes to them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime
@@ -58,7 +58,7 @@ from payment_sandbox.testing.shops.submitting import Submission
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes, JobPace
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, current_lines, deciding_line
+from pytest_payment_sandbox.rehearsal.places import SourceLine, current_lines, innermost_decision
 from pytest_payment_sandbox.rehearsal.rendezvous import CHECK_SECONDS, Rendezvous, thread_positions
 from pytest_payment_sandbox.rehearsal.scenes import (
     Scene,
@@ -127,7 +127,6 @@ class RehearsedRun(Rehearsal):
 
     is_thread_safe = True  # whether the shop's handlers work on threads other than the test's
     is_abandoned = False  # whether the run took too long, and must stop at its next call
-    has_steps = False
     endless_poll = ""  # the call repeated by the shop although nothing changes
     _test_ended_at: datetime | None = None  # in real time
     has_shop_ended = False  # whether the shop's server ended with the test
@@ -141,21 +140,17 @@ class RehearsedRun(Rehearsal):
         *,
         is_threaded: bool = False,
         test: RunningTest = UNOBSERVED_TEST,
-        recorder: StepRecorder | None = None,
     ) -> None:
-        """Rehearse a project; ``recorder`` numbers the steps of several projects.
-
-        With ``is_threaded``, webhooks are handled on threads other than the test's.
-        """
+        """Rehearse a project; with ``is_threaded``, webhooks are handled on threads other than the test's."""
         self.project = project
         self.applied: list[ChangedStep] = []
         self.marks: list[tuple[datetime, str]] = []  # the real time and the description of each change
-        self._call_lines: dict[str, LocatedCall] = {}  # the shop's calls, by step
+        self._call_lines: dict[str, Sequence[SourceLine]] = {}  # the shop's lines of each call, by step
         self.endless_waits: list[str] = []
         self.calls = RepeatedCalls()
         self.pace = JobPace()
         self._test = test
-        self._recorder = recorder or StepRecorder()
+        self._recorder = StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_threaded = is_threaded
         self._versions: dict[str, list[Order]] = defaultdict(list)  # by order, oldest first
@@ -183,30 +178,13 @@ class RehearsedRun(Rehearsal):
         entries = self.project.epoch.journal.entries()
         return {entry.id for entry in entries if entry.at in self._job_times}
 
-    @property
-    def located_calls(self) -> list[LocatedCall]:
-        """The shop's calls."""
-        return list(self._call_lines.values())
-
-    def locate_calls(self, calls: Iterable[tuple[ShopCall, Sequence[SourceLine]]]) -> None:
-        """Record the shop's lines of its calls in another process, which its helper has reported."""
-        lines: dict[ShopCall, list[Sequence[SourceLine]]] = defaultdict(list)
-        for call, own in calls:
-            lines[call].append(own)
-        for step in self.steps:
-            if isinstance(step.about, ShopCall) and lines[step.about]:
-                self._record_lines(step, lines[step.about].pop(0))
-
-    def find_changed_line(self, baseline_calls: Iterable[LocatedCall]) -> SourceLine | None:
-        """Return the line of the changed call, of the call of a changed attempt, or of the next call.
-
-        The line is the one that decided to make the call, given the calls of the unchanged test, too.
-        """
+    def find_changed_line(self) -> SourceLine | None:
+        """Return the line that decided on the changed call, on that of a changed attempt, or on the next."""
         changed, names = self.applied[-1].step if self.applied else "", [step.name for step in self.steps]
         place = names.index(changed) if changed in names else len(names)
         place -= changed.startswith(ATTEMPT) and names[place - 1] in self._call_lines
         located = [self._call_lines[name] for name in names[place:] if name in self._call_lines]
-        return deciding_line(located[0], [*self.located_calls, *baseline_calls]) if located else None
+        return innermost_decision(located[0]) if located else None
 
     def follow(self, most_calls: int, busy: BusyTimes) -> None:
         """Use the number of equal calls and the busy times of the jobs in the unchanged test."""
@@ -534,19 +512,12 @@ class RehearsedRun(Rehearsal):
         is_first_read = job is not None and job.runs == 1 and kind == READ
         if not self._is_recording or (self._has_test_ended and not is_first_read):
             return None
-        self.has_steps = True
         step = self._recorder.record(kind, label, about)
         if step.kind in CALLS:
-            self._record_lines(step, current_lines())
+            self._call_lines[step.name] = current_lines()
         changed = self._changes.get(step.name)
         if changed is None or not changed.change.applies_to(step):
             return None
         self.applied.append(changed)
         self.marks.append((wall_now(), changed.change.sentence.format(step=step.label)))
         return changed.change.effect
-
-    def _record_lines(self, step: Step, lines: Sequence[SourceLine]) -> None:
-        """Record the shop's lines that led to a call."""
-        if isinstance(step.about, ShopCall):
-            call = f"{step.about.method} {short_path(step.about.path)}"
-            self._call_lines[step.name] = LocatedCall(call, lines)

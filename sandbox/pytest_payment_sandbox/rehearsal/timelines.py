@@ -11,11 +11,9 @@ MARK: Final = ">>>"
 ID_LENGTH: Final = 8  # characters of an order's id
 
 
-def describe_timeline(runs: Sequence[RehearsedRun], notes: Iterable[str] = ()) -> str:
-    """Describe the timeline of a test's projects; ``notes`` follow the text."""
-    entries = [entry for run in runs for entry in fold(history(run.project.epoch))]
-    marks = [mark for run in runs for mark in run.marks]
-    return "\n".join([*_mark_changes(entries, marks), *notes])
+def describe_timeline(run: RehearsedRun) -> str:
+    """Describe the timeline of a run."""
+    return "\n".join(_mark_changes(fold(history(run.project.epoch)), run.marks))
 
 
 def _mark_changes(entries: Iterable[TimelineEntry], marks: Sequence[tuple[datetime, str]]) -> Iterator[str]:
