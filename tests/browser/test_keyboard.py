@@ -31,7 +31,7 @@ def tab_stops_to(page: Page, skip: str, main_action: str) -> int:
     ("view", "skip", "main_action"),
     [
         ("orders/", SKIP_TO_CONTENT, "create-test-order"),
-        ("order", SKIP_TO_ORDER, "see-it-fail"),
+        ("order", SKIP_TO_ORDER, "Refund …"),
         ("requests/", SKIP_TO_CONTENT, "send-a-test"),
         ("requests/", SKIP_TO_CONTENT, "search"),
         ("mistakes/", SKIP_TO_CONTENT, "Wrong and right code"),

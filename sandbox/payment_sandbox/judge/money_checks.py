@@ -147,12 +147,6 @@ def _find_causing_orders(calls: Iterable[MoneyCall], runs: Sequence[HandlerRun])
     return orders
 
 
-def calls_during(webhooks: Iterable[Delivery], requests: Iterable[LoggedRequest]) -> set[str]:
-    """Return the ids of the shop's requests during runs of the webhook handler."""
-    runs = list(chain.from_iterable(_handler_runs(webhooks).values()))
-    return {entry.id for entry in requests if any(each.contains(entry) for each in runs)}
-
-
 def _event_of_call(history: ReviewedHistory, call: MoneyCall, run: HandlerRun) -> str:
     """Return the event behind a call: the last status that the shop read, or if it read none, the webhook."""
     reads = history.reads[run.order_id]

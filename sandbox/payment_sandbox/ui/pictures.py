@@ -162,17 +162,15 @@ COLOURS: Final = {
 FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
-def svg(picture: SequenceDiagram, *, title: str = "Sequence diagram", is_file: bool = False) -> str:
-    """Render a diagram as SVG; a diagram for a file gets a label and a white background."""
+def svg(picture: SequenceDiagram, title: str) -> str:
+    """Render a diagram as SVG."""
     height = TOP_MARGIN + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
     role = "group" if picture.full_url or any(row.link for row in picture.rows) else "img"
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="{WIDTH if is_file else "100%"}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="100%" '
         f'height="{height}" role="{role}" aria-label="{escape(title)}" font-family="{FONT}" font-size="12">'
     )
-    ground = f'<rect width="100%" height="{height}" fill="#ffffff"/>' if is_file else ""
-    pieces = [head, ground, *_lanes(picture, height), *_draw_rows(picture), "</svg>"]
-    return "\n".join(filter(None, pieces))
+    return "\n".join([head, *_lanes(picture, height), *_draw_rows(picture), "</svg>"])
 
 
 def _positions(picture: SequenceDiagram) -> dict[str, float]:

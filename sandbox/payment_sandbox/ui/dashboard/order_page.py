@@ -151,5 +151,5 @@ def _history_values(call: Call, project: Project, order: Order, known: OrderVerd
         "link": link,
         "diagram": diagram,
         "lanes": LANES,
-        "picture": svg(diagram, title=f"Sequence diagram of order {order.id}"),
+        "picture": svg(diagram, f"Sequence diagram of order {order.id}"),
     }
