@@ -86,8 +86,8 @@ CUT_OFF_FAULT: Final = Fault.from_data({"reset": True})
 class RunningTest(NamedTuple):
     """What a run does with its test and its shop."""
 
-    visit: Callable[[Order, int], None] | None = None  # opens the return page in the given number of tabs
-    restart: Callable[[], None] | None = None  # restarts the shop
+    visit: Callable[[Order, int], None] = lambda order, tabs: None  # opens the return page in so many tabs
+    restart: Callable[[], None] = lambda: None  # restarts the shop
     observe: Callable[[str], None] = lambda kind: None  # called before each action and webhook
 
 

@@ -35,11 +35,11 @@ class Scene(NamedTuple):
     """The state before an action on an order, or after an advance, which concerns no order."""
 
     project: "Project"
-    restart: Callable[[], None] | None
+    restart: Callable[[], None]
     order_id: str = ""
     action: Action | None = None
     do: Do | None = None
-    visit: Callable[[Order, int], None] | None = None
+    visit: Callable[[Order, int], None] = lambda order, tabs: None
     earlier_open_orders: Sequence[Order] = ()  # earlier, still open orders that the shop knows
 
     @property
@@ -74,8 +74,7 @@ class Scene(NamedTuple):
 
     def return_to_shop(self, tabs: int) -> None:
         """Return to the shop in the given number of tabs, before any webhook, which waits for this call."""
-        if self.visit is not None:
-            self.visit(self.order, tabs)
+        self.visit(self.order, tabs)
 
 
 def _release_webhooks(project: "Project") -> None:
@@ -180,8 +179,7 @@ def _lapse(scene: Scene) -> None:
 
 def _restart(scene: Scene) -> None:
     deliver_webhooks(scene.project)
-    if scene.restart is not None:
-        scene.restart()
+    scene.restart()
 
 
 ACT_PLAYERS: Final[Mapping[Act, Callable[[Scene], None]]] = {

@@ -175,7 +175,7 @@ Raises:
 
 
 def read_pages(
-    run: RehearsedRun, get: GetPage, paths: Iterable[str], opened: Iterable[str] = (), *, twice: bool
+    run: RehearsedRun, get: GetPage, paths: Iterable[str], opened: Iterable[str], *, twice: bool
 ) -> list[ShownPage]:
     """Return the return pages, the pages at ``paths`` and the pages that the test itself has opened.
 
