@@ -57,11 +57,12 @@ def test_an_unanswered_webhook_is_offered_again(forwarding: Sandbox) -> None:
 
 def test_a_newer_call_replaces_a_waiting_call(forwarding: Sandbox) -> None:
     """A newer call of the listener ends the older waiting call, and gets the webhook."""
+    listener = listener_in(forwarding)
+    before = listener._newest_call
     older = Thread(target=poll_offers, args=(forwarding, "one", 30))
     older.start()
-    listener = listener_in(forwarding)
     with listener._changed:
-        assert listener._changed.wait_for(lambda: listener._waiting_calls > 0, 60)
+        assert listener._changed.wait_for(lambda: listener._newest_call > before, 60)
     newer = Thread(target=lambda: send_answer(forwarding, poll_offers(forwarding)[0]))
     newer.start()
     older.join(60)

@@ -26,10 +26,10 @@ def test_events_wake_the_threads_that_wait_for_them(
 ) -> None:
     """Events of an order, of all orders, or any event, and the end, wake a thread; other events do not."""
     log, results = Events(), list[bool]()
-    revision = log.revision
-    thread = Thread(target=lambda: results.append(log.wait_after(revision, 600, order_id)), daemon=True)
+    number = log.number
+    thread = Thread(target=lambda: results.append(log.wait_after(number, 600, order_id)), daemon=True)
     thread.start()
-    while not log.is_followed:
+    while not log._waiting_count:
         Event().wait(0.01)
     for kind, data in events:
         log.publish(kind, **data)
@@ -46,9 +46,9 @@ def test_an_event_wakes_only_the_threads_that_wait_for_its_order() -> None:
     log = Events()
     with log._join_group("mine") as mine, log._join_group("another") as another:
         log.publish("status", order_id="another")
-        assert (mine.revision, another.revision) == (0, 1)
+        assert (mine.number, another.number) == (0, 1)
         log.publish("reset")
-        assert (mine.revision, another.revision) == (2, 2)
+        assert (mine.number, another.number) == (2, 2)
 
 
 def test_each_event_is_written_once_for_all_watchers() -> None:

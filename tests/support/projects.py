@@ -21,7 +21,7 @@ from payment_sandbox.storage.sqlite import StateFile, restore_registry
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
     """Create a project with a frozen clock; without services, no webhooks are delivered."""
     identity = Identity("p", "m", "key", Start("frozen", at))
-    create_store = MemoryStorage().storage("")
+    create_store = MemoryStorage().create_store
     project = Project(identity, Settings(**settings), services or Services(REAL_TIME), create_store)
     project.begin()
     return project

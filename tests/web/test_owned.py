@@ -101,7 +101,7 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
         if not events.watchers:
             break
         events.publish("noise")  # makes the server notice the closed connections
-        events.wait_after(events.revision, 0.02)
+        events.wait_after(events.number, 0.02)
     assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
     assert events.slots.of(EVENT_TEXTS) == {}
     assert isinstance(outbox, DeliveringOutbox)

@@ -85,7 +85,6 @@ MOVES: Final[Mapping[SendingState | None, Collection[SendingState]]] = {
 PENDING: Final = (SendingState.HELD, SendingState.QUEUED, SendingState.SENDING)
 """The states of entries that callers wait for."""
 EXTRA_DELIVERIES_MAX: Final = 50
-HANDOVER_POLL_SECONDS: Final = 0.02
 
 log = logging.getLogger(__name__)
 
@@ -305,16 +304,12 @@ class DeliveringOutbox(Outbox):
         orders: Iterable[str] | None = None,
     ) -> bool:
         """Wait for the answers to these orders' webhooks, which this thread may have to deliver itself."""
-        project = self._project
-        monotonic_seconds = project.services.real.monotonic_seconds
+        monotonic_seconds = self._project.services.real.monotonic_seconds
         until_seconds = monotonic_seconds() + timeout_seconds
 
         def is_late() -> bool:
             return is_enough() or monotonic_seconds() >= until_seconds
 
-        while project.epoch.store.awaits_courier and not is_late():  # it hands over between two attempts
-            self._host.pause(HANDOVER_POLL_SECONDS)
-            project.epoch.store.follow()
         self.start()
         with self._awaiting(orders) as awaited:
             if (waiting := caller().waiting_thread()) is not None:

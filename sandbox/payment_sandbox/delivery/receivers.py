@@ -111,7 +111,6 @@ class ProjectListener:
         self._offered: dict[str, OfferedAttempt] = {}  # unanswered attempts by label
         self._new_offers: list[OfferedAttempt] = []
         self._newest_call = 0
-        self._waiting_calls = 0
         self.is_connected = False
         """Whether a listener has called, has not left, and has taken the last attempt in time."""
         self._name: str | None = None
@@ -156,11 +155,6 @@ class ProjectListener:
                     self._new_offers.remove(offer)
 
     # For the project
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether a listener is waiting for webhooks."""
-        return self._waiting_calls > 0
 
     def clear(self) -> None:
         """Drop all offers, because the epoch has ended."""
@@ -216,13 +210,9 @@ class ProjectListener:
             self._newest_call += 1
             call = self._newest_call
             self._changed.notify_all()  # makes earlier calls return
-            self._waiting_calls += 1
-            try:
-                self._changed.wait_for(
-                    lambda: self._new_offers or call < self._newest_call or is_over(), timeout_seconds
-                )
-            finally:
-                self._waiting_calls -= 1
+            self._changed.wait_for(
+                lambda: self._new_offers or call < self._newest_call or is_over(), timeout_seconds
+            )
             if call < self._newest_call:
                 return []
             taken, self._new_offers = self._new_offers, []

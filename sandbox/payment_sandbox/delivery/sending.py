@@ -116,15 +116,14 @@ def _until_stored(epoch: Epoch, host: Host, work: Callable[[], Any]) -> Any:
 def _prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
     """Prepare an attempt; return None if nothing needs to be sent now. Only a postponement changes state."""
     while True:
-        with project.locked(epoch):
-            if not epoch.store.take(queued):
+        with project.blocking_edits(epoch):
+            delivery = epoch.store.delivery(queued.delivery_id)
+            if delivery is None or _is_over(delivery, queued):
                 return None
-            delivery, effect = epoch.store.delivery(queued.delivery_id), NO_EFFECT
-            if delivery is not None and not _is_over(delivery, queued):
-                effect = _choose_effect(epoch, delivery, queued)
-                if not _is_postponed(epoch.state, delivery, queued, effect):
-                    return _build_attempt(project, epoch, delivery, queued, effect)
-        if _finish_or_postpone(project, epoch, queued, effect):
+            effect = _choose_effect(epoch, delivery, queued)
+            if not _is_postponed(epoch.state, delivery, queued, effect):
+                return _build_attempt(project, epoch, delivery, queued, effect)
+        if _try_to_postpone(project, epoch, queued, effect):
             return None  # otherwise another webhook has been swapped in the meantime
 
 
@@ -146,18 +145,15 @@ def _build_attempt(
     )
 
 
-def _finish_or_postpone(
-    project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect
-) -> bool:
-    """Postpone or finish a delivery; return False if the webhook must be sent now."""
+def _try_to_postpone(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
+    """Postpone a delivery; return False if the webhook must be sent now."""
     with project.edit(epoch) as edit:
         delivery = edit.delivery(queued.delivery_id)
         if delivery is not None and not _is_over(delivery, queued):
             if not _is_postponed(edit.state, delivery, queued, effect):
                 return False
             _postpone(edit, delivery, effect)
-        edit.finish_job(queued)
-        return True
+    return True
 
 
 def standard_url(settings: Settings, delivery: Delivery) -> str:
@@ -188,7 +184,6 @@ def _record_unsent(project: Project, epoch: Epoch, attempt: PreparedAttempt) -> 
     with project.edit(epoch, attempt.at) as edit:
         if listener_of(project).is_connected or edit.settings.forward_to != attempt.request.url:
             return False
-        edit.finish_job(queued)
         delivery = edit.delivery(queued.delivery_id)
         if delivery is not None:
             edit.store_delivery(delivery._replace(state=DeliveryState.UNSENT))
@@ -212,9 +207,6 @@ def _record_attempt(
     """
     queued = sent.queued
     with project.edit(epoch, sent.at) as edit:
-        if not is_copy and not epoch.store.is_taken(queued):
-            return  # the webhook was resent and recorded in the meantime
-        edit.finish_job(queued)
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None:  # dropped in the meantime, to make room for newer webhooks
             return

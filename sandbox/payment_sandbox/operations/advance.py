@@ -143,9 +143,6 @@ def stop_advance(project: Project) -> bool:
     epoch = project.epoch
     if not epoch.is_advancing:
         return False
-    if epoch.store.is_clock_held:
-        epoch.store.stop_advance()
-        return True
     epoch.is_stopping = True
     epoch.outbox.wake()
     return True
@@ -242,21 +239,21 @@ def report_progress(project: Project) -> Iterator[None]:
     """Report the progress of an advance if storage fails; the usual error would say that nothing has changed.
 
     Raises:
-        StepsInterrupted: a part of the advance has happened, or may have happened on a shared database.
+        StepsInterrupted: a part of the advance has happened.
         NotStored: nothing has changed.
     """
-    timeline, is_shared = project.epoch.timeline, project.epoch.store.is_shared
+    timeline = project.epoch.timeline
     before = timeline.sequence, len(timeline)  # each event ends an entry
     try:
         yield
     except StepsInterrupted:
         raise
     except NotStored as failed:
-        if not is_shared and before == (timeline.sequence, len(timeline)):
+        if before == (timeline.sequence, len(timeline)):
             raise
         done = (
-            f"the advance stopped early: all events due until {timestamp(project.now())} have run"
-            f"{', and perhaps one more' if is_shared else ''}; read the clock, and continue from there"
+            f"the advance stopped early: all events due until {timestamp(project.now())} have run; "
+            "read the clock, and continue from there"
         )
         raise StepsInterrupted(failed, done) from failed
 
@@ -279,8 +276,6 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
     try:
         epoch.is_stopping = False  # before a call can see the held clock and request a stop
         epoch.is_moment_cut = False
-        if not epoch.store.hold_clock():
-            raise ClockBusy(ADVANCE_RUNNING)
         clean_up_agenda(project, epoch)
         with project.blocking_edits(epoch):
             epoch.timeline.move_to(epoch.now())
@@ -300,10 +295,9 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
 def _release_clock(project: Project, held: _HeldClock) -> None:
     """Store the time reached by the advance, then release the clock."""
     epoch = held.epoch
-    if epoch.advance_log is None:  # another advance holds the clock
+    if epoch.advance_log is None:  # the project was reset before
         return
     try:
-        epoch.store.release_clock()
         end = held.until or epoch.timeline.now
         with suppress(ProjectReset), project.edit(epoch, end) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
@@ -321,7 +315,6 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now) as edit:
-            epoch.store.check_clock(is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
                 if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere

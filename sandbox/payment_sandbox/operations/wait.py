@@ -76,12 +76,12 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
     orders = {condition.order_id for condition in conditions}
     order_id = orders.pop() if len(orders) == 1 else None
     while True:
-        revision = project.events.revision
+        number = project.events.number
         values = {condition.name: condition.read(project) for condition in conditions}
         if all(condition.holds(values[condition.name]) for condition in conditions):
             return values
         remaining_seconds = until_seconds - project.services.real.monotonic_seconds()
-        if not project.events.wait_after(revision, remaining_seconds, order_id):
+        if not project.events.wait_after(number, remaining_seconds, order_id):
             if project.events.is_ended:
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")
             shown = ", ".join(f"{name} is {_format_value(value)}" for name, value in values.items())

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from hashlib import sha256
-from secrets import token_hex
 from threading import Event, get_ident
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -47,31 +46,19 @@ class AlreadyAnswered(Exception):
         self.answer = answer
 
 
-class RequestCommit(NamedTuple):
-    """One commit of a request, with the answer if this commit determines it."""
-
-    request_id: str
-    number: int
-    key: str | None = None
-    answer: SavedAnswer | None = None
-
-
 class TrackedRequest:
-    """A request in progress, with the key for a retry if the client has chosen one.
+    """A request with a key, in progress.
 
     Of the concurrent requests with a key, one runs; the others wait until it ends. The key is claimed by the
-    commit of its effect, so that a request with the key that runs elsewhere is refused by its own edit.
+    commit of its effect.
     """
 
-    __slots__ = ("_running", "build_answer", "commits", "id", "is_over", "key", "key_digest", "of")
+    __slots__ = ("_build_answer", "_running", "is_over", "key_digest", "of")
 
-    def __init__(self, of: str, build_answer: AnswerBuilder, key: str | None = None) -> None:
-        self.id = token_hex(16)
+    def __init__(self, of: str, build_answer: AnswerBuilder, key: str) -> None:
         self.of = of
-        self.build_answer = build_answer
-        self.key = key
-        self.key_digest = sha256(key.encode()).hexdigest() if key is not None else ""
-        self.commits = 0
+        self._build_answer = build_answer
+        self.key_digest = sha256(key.encode()).hexdigest()
         self.is_over = Event()  # the answer is committed, or the request has ended without one
         self._running: dict[str, TrackedRequest] = {}
 
@@ -96,11 +83,9 @@ class TrackedRequest:
             raise KeyReused(f"another request had this Idempotency-Key: {saved.of}")
         raise AlreadyAnswered(saved)
 
-    def part(self, edit: Any) -> RequestCommit:
-        """Number the next commit, and return its record."""
-        self.commits += 1
-        answer = self.build_answer(edit) if not self.is_over.is_set() else None
-        return RequestCommit(self.id, self.commits, self.key, answer)
+    def answer(self, edit: Any) -> SavedAnswer | None:
+        """Return the answer that an edit determines, unless an earlier edit has determined it."""
+        return self._build_answer(edit) if not self.is_over.is_set() else None
 
     def end(self) -> None:
         """Let the next request with the key run, or read the answer."""

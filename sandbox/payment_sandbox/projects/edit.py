@@ -20,7 +20,7 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
-from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, RequestCommit
+from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, SavedAnswer
 from payment_sandbox.projects.epoch import Epoch, IfMatch, ProcessedEvent, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
@@ -79,8 +79,6 @@ class Edit:
         self.advance_log: list[ProcessedEvent] = []  # entries for the log of the current advance
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
-        self.finished_jobs: list[int] = []
-        self.sequence = epoch.timeline.sequence  # the newest number of an agenda entry or a job
         self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
         self._records: list[Record] = []  # actions and due events
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
@@ -94,7 +92,6 @@ class Edit:
         self._credentials: list[Credential] = []
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
-        self.part: RequestCommit | None = None  # the commit of a tracked request
 
     @property
     def settings(self) -> Settings:
@@ -206,11 +203,6 @@ class Edit:
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changes))
 
-    def finish_job(self, queued: QueuedDelivery) -> None:
-        """End the job of a webhook, if it has one."""
-        if queued.job:
-            self.finished_jobs.append(queued.job)
-
     def release_swapped(self) -> None:
         """Send the webhook deferred by a ``swap``, if any, and take its attempt off the agenda."""
         deferred = self.state.swapped
@@ -287,24 +279,21 @@ class Edit:
         )
         if self._is_empty(change):
             return None
-        if self.caller.tracked is not None:
-            self.part = self.caller.tracked.part(self)
-            change = self._claim_key(change, self.part)
-        self.sequence += len(dues)
-        return self._add_state(self.epoch.store.complete(change, self))
+        tracked = self.caller.tracked
+        if tracked is not None and (answer := tracked.answer(self)) is not None:
+            change = self._claim_key(change, answer)
+        return self._add_state(change)
 
-    def _claim_key(self, change: ChangeSet, part: RequestCommit) -> ChangeSet:
+    def _claim_key(self, change: ChangeSet, answer: SavedAnswer) -> ChangeSet:
         """Add the answer to a request with a key, and forget the expired and surplus answers (A57)."""
-        if part.key is None or part.answer is None:
-            return change
-        known = [saved for saved in self.epoch.store.answers() if saved.id != part.answer.id]
+        known = [saved for saved in self.epoch.store.answers() if saved.id != answer.id]
         surplus = len(known) + 1 - SAVED_ANSWERS_MAX
         forgotten = tuple(
             saved.id
             for place, saved in enumerate(known)
             if place < surplus or saved.at + SAVED_FOR <= self.now
         )
-        return change._replace(answers=(part.answer,), forgotten_answers=forgotten)
+        return change._replace(answers=(answer,), forgotten_answers=forgotten)
 
     def apply(self, change: ChangeSet) -> None:
         """Apply the change in memory."""
@@ -349,10 +338,9 @@ class Edit:
             journal.add(records, [*moves, *self._unstored])
 
     def queue_webhooks(self) -> None:
-        """Queue the webhooks to send now; one with a job number is queued by the server that claims it."""
+        """Queue the webhooks to send now."""
         for queued in self.to_send:
-            if not queued.job:
-                self.epoch.outbox.put(queued, self.caller.held)
+            self.epoch.outbox.put(queued, self.caller.held)
 
     @property
     def newest_created(self) -> Order | None:
@@ -404,21 +392,13 @@ class Edit:
             change = change._replace(chosen=state.chosen)
         if not epoch.store.is_durable:
             return change
-        counters = epoch.counters(state, self.ids, self.sequence, max(epoch.timeline.now, self.now))
+        sequence = epoch.timeline.sequence + len(change.dues)
+        counters = epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now))
         return change._replace(counters=counters)
 
     def _is_empty(self, change: ChangeSet) -> bool:
-        has_jobs = self.to_send or self.finished_jobs
-        return not (any(change[:5]) or self.finished_entries or has_jobs) and self.state is self.epoch.state
-
-    def due_in_seconds(self, dues: tuple[DueItem[Command], ...]) -> float | None:
-        """Return the real seconds until the next due entry; None if the clock is frozen before it."""
-        finished = set(self.finished_entries)
-        first = (due.at for due in self.epoch.timeline.in_order() if due.sequence not in finished)
-        times = [at for at in (next(first, None), *(due.at for due in dues)) if at is not None]
-        if not times:
-            return None
-        return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
+        is_unchanged = not (any(change[:5]) or self.finished_entries or self.to_send)
+        return is_unchanged and self.state is self.epoch.state
 
     def _status_moves(self) -> list[tuple[str, str | None, str]]:
         """Return the orders with a new status, with the status before and after."""

@@ -3,7 +3,6 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import count
 from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict
 
 from payment_sandbox.kernel.descriptions import Moment
@@ -149,7 +148,6 @@ class Epoch:
         self.ids = Ids(state.base_settings.seed, series=number)
         self.outbox = Outbox()
         self.journal = EpochJournal(events, is_stored=store.is_durable)
-        store.share(self.journal)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number
         self.finished_entries: list[int] = []  # sequence numbers to delete from the store
         self.cleanup_length = CLEANUP_LENGTH_MIN  # the agenda length at which the next cleanup begins
@@ -175,13 +173,13 @@ class Epoch:
 
     @property
     def is_advancing(self) -> bool:
-        """Whether an advance is moving the clock, on this server or another."""
-        return self.advance_log is not None or self.store.is_clock_held
+        """Whether an advance is moving the clock."""
+        return self.advance_log is not None
 
     @property
     def is_idle(self) -> bool:
         """Whether no webhook is queued or in flight."""
-        return self.outbox.is_idle and not self.store.has_jobs()
+        return self.outbox.is_idle
 
     def now(self) -> datetime:
         """Sandbox time; during an advance, the time of its current event."""
@@ -190,16 +188,15 @@ class Epoch:
             return self.timeline.now
         return max(self.timeline.now, clock.read())
 
-    def webhooks_to_send(self, deliveries: Iterable[Delivery]) -> Iterator[QueuedDelivery]:
-        """Yield those of the epoch's webhooks that must be sent now, with new numbers.
+    def webhooks_to_send(self) -> Iterator[QueuedDelivery]:
+        """Yield those of the epoch's webhooks that must be sent now.
 
         A pending webhook that is not on the agenda was in flight.
         """
         later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
-        numbers = count(self.timeline.sequence + 1)
-        for delivery in deliveries:
+        for delivery in self.store.deliveries():
             if delivery.state is DeliveryState.PENDING and delivery.id not in later:
-                yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
+                yield QueuedDelivery(delivery.id, delivery.order_id)
 
     def unsent_webhooks(self) -> list[ReachedStatus]:
         """Return the statuses whose webhooks were not sent because no address was set, oldest first."""

@@ -1,7 +1,7 @@
 """Numbered events of a project, for watchers and waiting requests."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Condition
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -68,18 +68,18 @@ class StoredEvent(NamedTuple):
 
 
 class _WaitGroup:
-    """A group of threads waiting for the same events, and the revision after the newest such event."""
+    """A group of threads waiting for the same events, and the number after the newest such event."""
 
-    __slots__ = ("condition", "count", "revision")
+    __slots__ = ("condition", "count", "number")
 
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
         self.count = 0
-        self.revision = 0
+        self.number = 0
 
-    def wake(self, revision: int) -> None:
+    def wake(self, number: int) -> None:
         """Wake the threads."""
-        self.revision = revision
+        self.number = number
         self.condition.notify_all()
 
 
@@ -98,22 +98,7 @@ class Events:
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
         self.slots = Slots()
-        self.share: Callable[[Sequence[tuple[str, Entry]]], None] | None = None
-        """Shows new events to the watchers at all servers; None for a single server."""
         self._waiting_count = 0
-        self.revision = 0
-        """Increases with each event, and with each change by another server."""
-
-    @property
-    def is_followed(self) -> bool:
-        """Whether there is a watcher or a waiting thread."""
-        return bool(self.watchers or self._waiting_count)
-
-    def nudge(self) -> None:
-        """Wake all waiting threads after a change by another server; they recheck their conditions."""
-        with self._changed:
-            self.revision += 1
-            self._wake_all()
 
     @contextmanager
     def watching(self) -> Iterator[int]:
@@ -136,28 +121,14 @@ class Events:
         The journal has masked its records.
         """
         entries = [(kind, self._mask(entry)) for kind, entry in entries]
-        if self.share is not None:
-            self.share(entries)
         with self._changed:
             for kind, entry in entries:
                 self.number += 1
-                self.revision += 1
                 self._newest.append(StoredEvent(self.number, kind, entry))
             if self._groups_by_order:
                 self._wake_orders(entries)
             if self._waiting_count or self._listeners:
                 self._wake_watchers()
-
-    def follow(self, events: Iterable[StoredEvent]) -> None:
-        """Add the newest events of all servers, which have their numbers, and wake the watchers."""
-        with self._changed:
-            for event in events:
-                if event.number > self.number + 1:
-                    self._newest.clear()
-                if event.number > self.number:
-                    self.number = self.revision = event.number
-                    self._newest.append(event)
-            self._wake_watchers()
 
     def end(self) -> None:
         """End the events and wake all waiting threads: the project is deleted, or the server stops."""
@@ -176,19 +147,19 @@ class Events:
         with self._changed, suppress(ValueError):  # the events may have ended
             self._listeners.remove(listener)
 
-    def wait_after(self, revision: int, timeout_seconds: float, order_id: str | None = None) -> bool:
-        """Wait for a change after ``revision``; return False on timeout or after ``end``.
+    def wait_after(self, number: int, timeout_seconds: float, order_id: str | None = None) -> bool:
+        """Wait for an event after ``number``; return False on timeout or after ``end``.
 
         With an ``order_id``, events about other orders do not end the wait.
         """
         with self._changed, self._join_group(order_id) as waiting:
-            if not self.is_ended and self.revision == revision:
+            if not self.is_ended and self.number == number:
                 self._waiting_count += 1
                 waiting.condition.wait_for(
-                    lambda: self.is_ended or waiting.revision > revision, max(timeout_seconds, 0.0)
+                    lambda: self.is_ended or waiting.number > number, max(timeout_seconds, 0.0)
                 )
                 self._waiting_count -= 1
-            return self.revision > revision and not self.is_ended
+            return self.number > number and not self.is_ended
 
     @contextmanager
     def _join_group(self, order_id: str | None) -> "Iterator[_WaitGroup]":
@@ -234,7 +205,7 @@ class Events:
 
     def _wake_all(self) -> None:
         for waiting in self._groups_by_order.values():
-            waiting.wake(self.revision)
+            waiting.wake(self.number)
         self._wake_watchers()
 
     def _wake_orders(self, entries: Sequence[tuple[str, Entry]]) -> None:
@@ -244,11 +215,11 @@ class Events:
         for order_id in orders:
             waiting = self._groups_by_order.get(order_id or "")
             if waiting is not None:
-                waiting.wake(self.revision)
+                waiting.wake(self.number)
 
     def _wake_watchers(self) -> None:
         """Wake the threads that wait for any event, and call the listeners."""
-        self._any_event.wake(self.revision)
+        self._any_event.wake(self.number)
         for listener in self._listeners:
             listener()
 

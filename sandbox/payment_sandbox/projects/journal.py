@@ -373,25 +373,15 @@ class Records:
         with self._changing:
             return {order_id: self.log_of(order_id) for order_id in self._logs}
 
-    def merge(self, records: Iterable[Record]) -> bool:
-        """Merge records in any order, without duplicates; return whether any is new."""
-        by_kind: dict[type, dict[int, Any]] = {}
-        for record in records:  # outside the lock, because this may read from a database
-            by_kind.setdefault(type(record), {})[number_of(record)] = record
-        is_new = False
+    def prepend(self, earlier: Sequence[Record]) -> None:
+        """Add records that are older than all others, oldest first."""
         with self._changing:
-            for kind, merged in by_kind.items():
-                same_kind = self._by_kind[kind]
-                known = {number_of(record): record for record in same_kind}
-                added = {number: record for number, record in merged.items() if number not in known}
-                if added and known and min(added) < max(known):
-                    for record in same_kind:
-                        self._drop_from_log(record)
-                    same_kind.clear()
-                    added |= known
-                is_new |= bool(added)
-                self.add([record for _, record in sorted(added.items())])
-        return is_new
+            newer = sorted(chain.from_iterable(self._by_kind.values()), key=number_of)
+            for same_kind in self._by_kind.values():
+                same_kind.clear()
+            self._logs.clear()
+            self._shown.clear()
+            self.add([*earlier, *newer])
 
     def add(self, records: Iterable[Record]) -> None:
         """Add records, oldest first; each drops the oldest of its kind if there are too many."""
@@ -434,27 +424,11 @@ class EpochJournal:
         self.events = events
         self._masking = events.masking
         self._numbers: Iterator[int] = count(1)
-        self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records from other servers
-        self._on_added: Callable[[EpochJournal], None] | None = None  # sends new records to other servers
-        self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
         self._records = Records()
         self._read_earlier: Callable[[], Iterable[Record]] | None = None  # called once
         self._reading = Lock()
-
-    def share(
-        self,
-        numbers: Iterator[int],
-        read_newer: Callable[[], Iterable[Record]],
-        on_added: Callable[["EpochJournal"], None],
-    ) -> None:
-        """Share the journal: draw numbers unique among servers, and exchange records with other servers."""
-        self._numbers, self._read_newer, self._on_added = numbers, read_newer, on_added
-
-    def invalidate(self) -> None:
-        """Force the next read to load the records from other servers."""
-        self._is_stale = True
 
     def next_id(self, kind: str) -> str:
         """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
@@ -483,15 +457,10 @@ class EpochJournal:
         return self._records.logs()
 
     def _read(self) -> None:
-        if self._read_newer is not None and self._is_stale:
-            with self._reading:
-                self._is_stale = False
-                if self._records.merge(self._read_newer()):
-                    self.events.nudge()
         if self._read_earlier is not None:
             with self._reading:
                 if self._read_earlier is not None:
-                    self._records.merge(self._read_earlier())
+                    self._records.prepend(list(self._read_earlier()))
                     self._read_earlier = None
 
     @property
@@ -530,8 +499,6 @@ class EpochJournal:
         ]
         if shown or unstored:
             self.events.add([*shown, *unstored])
-        if self._on_added is not None:
-            self._on_added(self)
 
     def restore(self, records: Sequence[Record]) -> None:
         """Add the masked records of a snapshot, which watchers have seen."""
@@ -577,11 +544,6 @@ class EpochJournal:
                 yield record._replace(decision=record.explanation())
             else:
                 yield record
-
-    def requeue(self, records: Sequence[Record]) -> None:
-        """Requeue records after a failed save, unless the epoch has ended."""
-        if self._is_stored:
-            self._unstored.extendleft(reversed(records))
 
     def close(self) -> None:
         """Store no more records, because the store belongs to the next epoch."""

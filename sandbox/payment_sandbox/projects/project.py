@@ -64,7 +64,7 @@ class Services:
         """Recompute the time of the project's next agenda entry; by default, only calls look at it."""
 
     def on_opened(self, project: "Project") -> None:
-        """Handle a created or loaded project."""
+        """Handle a new or resumed project."""
 
     def forget(self, project: "Project") -> None:
         """Drop all data of a deleted project."""
@@ -87,12 +87,9 @@ class Project:
         self.services = services
         self.masking = Masking(identity.project_id)
         self.events = Events(self.masking)
-        self.feed = self.events
-        """The events for watchers; in a cluster, those of all servers, with the same numbers at each."""
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
         self.loaded_at = services.real.wall_now()
-        self.stored_use_seconds = 0.0  # time of the last stored call, in a shared store
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.slots = Slots()
         self._create_store = create_store
@@ -132,8 +129,6 @@ class Project:
         """Make an epoch from the storage current."""
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
-        if before.number != epoch.number:  # not the same epoch, read again
-            before.journal.close()
 
     def reset(self, scenario: Scenario) -> None:
         """Return to the initial state, with this scenario (CTL-09); work in progress is discarded.
@@ -141,7 +136,7 @@ class Project:
         Raises:
             Invalid: the scenario does not fit the settings; nothing changes.
         """
-        with self.locked():
+        with self._state_lock:
             epoch = self.create_epoch(self.epoch.number + 1, self.start_settings())
             still_active = (
                 set(scenario_unmatched(self.epoch))
@@ -168,7 +163,7 @@ class Project:
             ProjectReset: the project was deleted.
             Invalid: the epoch's settings, scenario or faults add a secret.
         """
-        with self.locked():
+        with self._state_lock:
             self._check_current(None)
             self._refuse_secrets(self.epoch.state, epoch.state)
             self._replace_current(epoch, change)
@@ -198,8 +193,7 @@ class Project:
 
     def end_waiting(self) -> None:
         """End all calls that wait for this project."""
-        for events in {self.events, self.feed}:
-            events.end()
+        self.events.end()
         self.epoch.outbox.wake()
 
     def _replace_current(self, epoch: Epoch, change: ChangeSet) -> None:
@@ -223,27 +217,13 @@ class Project:
                 raise Invalid([Violation(path, message) for path in paths])
 
     def _commit_epoch(self, epoch: Epoch, change: ChangeSet | None = None) -> None:
-        now = epoch.now()
-        edit = Edit(epoch, now, now, caller())
-        whole = epoch.store.complete((change or ChangeSet())._replace(chosen=epoch.state.chosen), edit)
-        epoch.timeline.sequence = edit.sequence
+        whole = (change or ChangeSet())._replace(chosen=epoch.state.chosen)
         if epoch.store.is_durable:
-            whole = whole._replace(counters=epoch.counters(epoch.state, epoch.ids, edit.sequence, edit.now))
+            counters = epoch.counters(epoch.state, epoch.ids, epoch.timeline.sequence, epoch.now())
+            whole = whole._replace(counters=counters)
         epoch.store.commit(whole)
 
     # Editing
-
-    @contextmanager
-    def locked(self, epoch: Epoch | None = None) -> Iterator[None]:
-        """Load the newest state; within the context, block changes by this server and others.
-
-        Raises:
-            ProjectReset: ``epoch`` is the caller's epoch, and has ended.
-        """
-        with self._state_lock, self.epoch.store.transaction():
-            if epoch is not None:
-                self._check_current(epoch)
-            yield
 
     @contextmanager
     def edit(self, epoch: Epoch | None = None, now: datetime | None = None) -> Iterator[Edit]:
@@ -253,7 +233,7 @@ class Project:
             ProjectReset: the project was reset or deleted in the meantime.
             AlreadyAnswered, KeyReused: an earlier request with the caller's key was executed.
         """
-        with self._state_lock, self.epoch.store.transaction():
+        with self._state_lock:
             current = self._check_current(epoch)
             edit = Edit(current, now or current.now(), self.services.real.wall_now(), caller())
             if (tracked := edit.caller.tracked) is not None:
@@ -298,16 +278,6 @@ class Project:
         """
         with self._state_lock:
             yield self._check_current(epoch)
-
-    @contextmanager
-    def try_blocking_edits(self) -> Iterator[bool]:
-        """Block edits for a moment, unless an edit is in progress; yield whether edits are blocked."""
-        is_free = self._state_lock.acquire(blocking=False)
-        try:
-            yield is_free
-        finally:
-            if is_free:
-                self._state_lock.release()
 
     # Scenario, faults and settings
 
@@ -365,9 +335,8 @@ class Project:
     def send_pending(self) -> None:
         """Send the pending webhooks, and wake the project for its due commands."""
         epoch = self.epoch
-        if not epoch.store.has_jobs():
-            for queued in epoch.webhooks_to_send(epoch.store.deliveries()):
-                self.put(epoch, queued._replace(job=0))
+        for queued in epoch.webhooks_to_send():
+            self.put(epoch, queued)
         self.services.wake(self)
 
     def release(self, held: HeldDeliveries) -> None:

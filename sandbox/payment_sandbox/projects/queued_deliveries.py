@@ -23,7 +23,6 @@ class QueuedDelivery(NamedTuple):
     order_id: str
     forced: bool = False
     changed: ResendChanges = NO_CHANGES
-    job: int = 0  # the number in a shared store
 
     @property
     def is_changed(self) -> bool:

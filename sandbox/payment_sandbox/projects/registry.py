@@ -1,7 +1,7 @@
 """The registry of a server's projects, by API key and by identifier."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
@@ -13,8 +13,9 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import CreateStore, Project, Services
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, NewProjectForm, Settings, read_settings
+from payment_sandbox.projects.store import Store
 from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
@@ -27,11 +28,11 @@ FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
 class Storages(Protocol):
     """Storage for all projects of a server."""
 
-    def storage(self, project_id: str) -> CreateStore:
-        """Return what creates the stores of one project."""
+    def create_store(self, project: Project) -> Store:
+        """Create the empty store of a project's next epoch."""
 
-    def draw_ids(self, ids: Ids) -> AbstractContextManager[Ids]:
-        """Provide the generator of ids for new projects; ``ids`` is the registry's own generator."""
+    def save_ids(self, ids: Ids) -> None:
+        """Save the generator of project ids."""
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project with all its records; ``fixed_key`` is the digest of a user-chosen key."""
@@ -84,18 +85,19 @@ class Registry:
         """
         start, settings, scenario = self._read_start(data)
         with self._lock:
-            with self.storages.draw_ids(self._ids) as ids:
-                if not isinstance(data, dict) or "seed" not in data:
-                    settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
-                project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
-                key = api_key or (ids.token("key") if self._is_seeded else secret_key())
+            ids = self._ids.copy()
+            if not isinstance(data, dict) or "seed" not in data:
+                settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
+            project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
+            key = api_key or (ids.token("key") if self._is_seeded else secret_key())
+            self.storages.save_ids(ids)
             self._ids = ids
             if api_key == FIRST_API_KEY:
                 project_id = FIRST_PROJECT_ID
             origin = format(fresh_seed(), "x")
             start = start._replace(settings=settings.stored)
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
-            project = Project(identity, settings, self.services, self.storages.storage(project_id))
+            project = Project(identity, settings, self.services, self.storages.create_store)
             project.masking.api_key = key
             project.begin(scenario, is_declared=api_key is not None)
             self._add(project)
@@ -170,9 +172,9 @@ class Registry:
         """Return all projects, oldest first."""
         return list(self._by_id.values())
 
-    def find_local(self, subject: str) -> Project | None:
+    def find_by_name(self, name: str) -> Project | None:
         """Find a project by its id or key digest."""
-        return self._by_id.get(subject) or self._by_digest.get(subject)
+        return self._by_id.get(name) or self._by_digest.get(name)
 
     def count(self) -> int:
         """Return the number of projects."""

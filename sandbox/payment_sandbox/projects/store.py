@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,8 +14,6 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.caller import SavedAnswer
 from payment_sandbox.projects.faults import Use
-from payment_sandbox.projects.journal import EpochJournal
-from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 
 
 @dataclass(frozen=True)
@@ -81,17 +78,11 @@ class JournalRow(NamedTuple):
 
 
 class Store(ABC):
-    """The records of an epoch in memory; subclasses commit change sets.
-
-    The last part is for stores that several servers share. By default, one server has the records to itself:
-    it may always send, advance the clock and trust its memory.
-    """
+    """The records of an epoch in memory; subclasses commit change sets."""
 
     is_durable: bool = False
     is_new: bool = False
     """Whether the store is durable and still empty, so that its first change set must be complete."""
-    is_shared: bool = False
-    """Whether several servers write to the store, so that each commit is tracked."""
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}
@@ -166,75 +157,3 @@ class Store(ABC):
     def qr_requests(self) -> list[QrRequest]:
         """Return all QR requests."""
         return list(self._qr_requests.values())
-
-    # Other servers
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Load the newest state of the project, and block changes by other servers in the context.
-
-        Raises:
-            NotStored: the storage does not answer.
-        """
-        return nullcontext()
-
-    def follow(self, *, takes_over: bool = False) -> None:
-        """Load changes made by other servers into memory; with ``takes_over``, send orphaned webhooks."""
-        return
-
-    def watch(self) -> None:
-        """Read the newest events of all servers, for a new watcher."""
-        return
-
-    def share(self, journal: EpochJournal) -> None:
-        """Share a new journal with other servers."""
-        return
-
-    def complete(self, change: ChangeSet, edit: Any) -> ChangeSet:
-        """Plan what the store commits besides the records of an edit."""
-        return change
-
-    def find_answer(self, request_id: str) -> SavedAnswer | None:
-        """Return the answer to an executed request without a key, which got this id instead.
-
-        Raises:
-            NotStored: the storage does not answer.
-        """
-        return None
-
-    def take(self, queued: QueuedDelivery) -> bool:
-        """Take a webhook out of the outbox; return False if another server sends it, or has sent it."""
-        return True
-
-    def is_taken(self, queued: QueuedDelivery) -> bool:
-        """Whether the attempt of this server counts, because no other server has recorded one."""
-        return True
-
-    def has_jobs(self) -> bool:
-        """Whether any server still has webhooks to send."""
-        return False
-
-    @property
-    def awaits_courier(self) -> bool:
-        """Whether another server is currently sending the webhooks."""
-        return False
-
-    @property
-    def is_clock_held(self) -> bool:
-        """Whether another server advances the clock."""
-        return False
-
-    def hold_clock(self) -> bool:
-        """Claim the clock for an advance; return False if another server holds it."""
-        return True
-
-    def check_clock(self, *, is_advance: bool) -> None:
-        """Refuse a step of an advance that has lost the clock, or a due event beside another advance."""
-        return
-
-    def release_clock(self) -> None:
-        """Release the clock with the next commit."""
-        return
-
-    def stop_advance(self) -> None:
-        """Ask the server that is advancing the clock to stop."""
-        return

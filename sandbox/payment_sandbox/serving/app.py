@@ -12,7 +12,7 @@ from payment_sandbox.forms.base import nearest_word
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.serving.placing import find_resident
+from payment_sandbox.serving.placing import find_named
 from payment_sandbox.web import merchant
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
@@ -145,7 +145,7 @@ class SandboxApp:
         path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
         self._part_of(path).match(call, path)
         if call.route is not None:
-            find_resident(call)
+            find_named(call)
         return call
 
     def _part_of(self, path: str) -> Part:

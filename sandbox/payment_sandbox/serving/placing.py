@@ -28,17 +28,17 @@ EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the l
 WAITING_BYTES_MAX: Final = 1 << 16  # many threads that parse larger bodies would block the loop
 
 
-def find_resident(call: Call) -> None:
-    """Find the project of a call in memory, and note that it is in use."""
+def find_named(call: Call) -> None:
+    """Find the project that a call names by its path or key, and note that it is in use."""
     environ = call.request.environ
     name = call.values.get("project_id")
     key = parse_api_key(environ.get("HTTP_AUTHORIZATION"))
     if name is None and key and environ["PATH_INFO"].startswith(APIS):
         name = digest(key)
-    project = call.site.registry.find_local(name) if name is not None else None
+    project = call.site.registry.find_by_name(name) if name is not None else None
     if project is not None:
         project.used_at_seconds = project.services.real.monotonic_seconds()
-        call.resident, call.group = project, project.project_id
+        call.named, call.group = project, project.project_id
 
 
 class Placement(Enum):
@@ -53,7 +53,7 @@ def place(call: Call, length: int) -> Placement:
     """Decide where a call runs; ``length`` is that of its body."""
     if call.route is None:  # refused at once
         return Placement.EVENT_LOOP
-    facts, project = call.route.facts, call.resident
+    facts, project = call.route.facts, call.named
     if length > WAITING_BYTES_MAX:
         return Placement.SLOW
     if facts.waits or _may_wait(call.request.environ, project):

@@ -21,7 +21,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import save_new_records
 
 SLEEP_SECONDS_MAX: Final = 3600.0
-RETRY_SECONDS: Final = 1.0  # the delay before a retry, if the database does not answer
+RETRY_SECONDS: Final = 1.0  # the delay before a retry, if the state cannot be stored
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class Observer(Protocol):
     """An observer of a server, such as the log of ``serve``. Called on any thread; must return at once."""
 
     def on_opened(self, project: Project) -> None:
-        """Handle a created or loaded project, whose events can now be watched."""
+        """Handle a new or resumed project, whose events can now be watched."""
         ...
 
     def on_refused(self, method: str, path: str, status: int, reason: str) -> None:

@@ -1,12 +1,11 @@
 """Records in memory, whose limits every store shares."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.project import CreateStore
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet, Store
 
 DELIVERIES_MAX: Final = 10_000
@@ -19,14 +18,12 @@ class MemoryStorage:
     def __init__(self) -> None:
         self._deleted_keys: set[str] = set()
 
-    def storage(self, project_id: str) -> CreateStore:
-        """Return what creates the stores of a project."""
-        return lambda project: MemoryStore()
+    def create_store(self, project: Project) -> Store:
+        """Create the empty store of a project's next epoch."""
+        return MemoryStore()
 
-    @contextmanager
-    def draw_ids(self, ids: Ids) -> Iterator[Ids]:
-        """Provide a copy of the project id generator."""
-        yield ids.copy()
+    def save_ids(self, ids: Ids) -> None:
+        """Do nothing, because no generator outlives the process."""
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Remember the key of a deleted project, if a user chose it."""

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -103,23 +102,20 @@ def _snapshot_form(kind: str, body: str) -> Any:
     return data if kind != AGENDA else dict(zip(AgendaEntry._fields, data, strict=True))
 
 
-def read_record(kind: str, item_id: str, body: str) -> Any:
-    """Decode a stored record.
-
-    Raises:
-        Invalid: the record is damaged.
-    """
-    return decode(KINDS[kind], _snapshot_form(kind, body), f"{kind}.{item_id}")
-
-
 class RowDatabase(Protocol):
     """A database of rows."""
+
+    def write(self, row_changes: RowChanges) -> None:
+        """Write a change set of a project, which may be new, atomically."""
+
+    def write_journal_rows(self, project_id: str, rows: Sequence[JournalRow]) -> None:
+        """Write journal records of a project, and delete the oldest beyond the limit."""
 
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a number, oldest first."""
 
 
-class RowStore(MemoryStore, ABC):
+class RowStore(MemoryStore):
     """A store that reads from memory; a commit writes rows first and then updates memory."""
 
     is_durable = True
@@ -136,15 +132,10 @@ class RowStore(MemoryStore, ABC):
         if change.counters is not None:
             dropped = self.deliveries_dropped + len(surplus)
             change = change._replace(counters=replace(change.counters, deliveries_dropped=dropped))
-        self.write(change, self.row_changes(change, surplus))
+        self.database.write(self._row_changes(change, surplus))
         self.is_new = False
 
-    @abstractmethod
-    def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
-        """Write a change set atomically."""
-
-    def row_changes(self, change: ChangeSet, surplus: Sequence[str]) -> RowChanges:
-        """Return the rows of a change set, without the surplus webhooks."""
+    def _row_changes(self, change: ChangeSet, surplus: Sequence[str]) -> RowChanges:
         return RowChanges(
             identity=self.identity,
             rows=list(rows_of(change, surplus)),
@@ -154,14 +145,15 @@ class RowStore(MemoryStore, ABC):
         )
 
     def _encode_counters(self, change: ChangeSet) -> str | None:
-        if change.counters is None:
+        counters = change.counters
+        if counters is None:
             return None
-        anchor, real_at = self.clock_anchor(change, change.counters)
-        return json.dumps(encode(StoredCounters(**vars(change.counters), anchor=anchor, real_at=real_at)))
+        stored = StoredCounters(**vars(counters), anchor=counters.now, real_at=self.real.wall_now())
+        return json.dumps(encode(stored))
 
-    def clock_anchor(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
-        """Return the anchor of a running clock: a clock time, and the corresponding real time."""
-        return counters.now, self.real.wall_now()
+    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
+        """Write records of the journal."""
+        self.database.write_journal_rows(self.identity.project_id, rows)
 
     def journal_rows(self, number_max: int) -> Sequence[JournalRow]:
         """Return the records of the journal up to a number."""
@@ -199,11 +191,6 @@ def encode_id_generator(ids: Ids) -> str:
     return json.dumps(encode(StoredIds(ids.seed, ids.counts)))
 
 
-def read_id_generator(body: str) -> Ids:
-    """Decode the generator of project identifiers."""
-    return Ids(*decode(StoredIds, json.loads(body), "ids"))
-
-
 def read_identity(data: Mapping[str, Any]) -> Identity:
     """Decode an identity.
 
@@ -224,9 +211,9 @@ def resume_project(
     stored: StoredProject,
     services: Services,
     create_store: CreateStore,
-    place: object = None,
+    place: object,
 ) -> Project:
-    """Restore a stored project; a warning about missing orders names ``place``, unless it is None.
+    """Restore a stored project; a warning about missing orders names ``place``.
 
     Raises:
         Invalid: the state is inconsistent.
@@ -237,7 +224,7 @@ def resume_project(
     if stored.newest_number is not None:
         load_journal(project, stored.newest_number)
     created, restored = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
-    if place is not None and restored < created:
+    if restored < created:
         log.warning(
             "%s: project %s has %d orders, not the %d created", place, identity.project_id, restored, created
         )

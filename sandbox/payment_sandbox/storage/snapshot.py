@@ -491,7 +491,7 @@ def _decode_snapshot(document: Any) -> StoredSnapshot:
     return snapshot
 
 
-def chosen_state(chosen: Configuration, settings: Settings, clock: ProjectClock) -> State:
+def _chosen_state(chosen: Configuration, settings: Settings, clock: ProjectClock) -> State:
     """Return a state with the stored settings, scenario and faults, before any use of them."""
     document = chosen.scenario
     if isinstance(document.get("description"), str):  # earlier versions had no limit
@@ -501,7 +501,7 @@ def chosen_state(chosen: Configuration, settings: Settings, clock: ProjectClock)
     return state._replace(faults=ProjectFaults.parse(chosen.faults))
 
 
-def set_counters(epoch: Epoch, state: State, counters: Counters) -> None:
+def _set_counters(epoch: Epoch, state: State, counters: Counters) -> None:
     """Set the state of an epoch, and all counters except the clock's."""
     epoch.state = state._replace(
         scenario_faults=state.scenario_faults.with_uses(counters.scenario_faults),
@@ -517,7 +517,7 @@ def _check_consistency(project: Project, snapshot: StoredSnapshot, settings: Set
     clock = project.epoch.state.clock.set(
         snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )
-    state = chosen_state(snapshot, settings, clock)
+    state = _chosen_state(snapshot, settings, clock)
     refuse_inconsistent(snapshot, len(state.scenario.rules))
     change = snapshot.change()
     state.faults.refuse_unknown_orders(change.orders.__contains__, "state.faults.")
@@ -528,7 +528,7 @@ def _create_epoch(project: Project, checked: ConsistentSnapshot, number: int) ->
     """Create an epoch with the state of the snapshot; its first commit adds the records."""
     snapshot = checked.snapshot
     epoch = project.create_epoch(number, checked.state.base_settings)
-    set_counters(epoch, checked.state, snapshot)
+    _set_counters(epoch, checked.state, snapshot)
     epoch.timeline = Timeline(snapshot.now, snapshot.sequence, checked.change.dues)
     epoch.orders_created = len(snapshot.orders)
     return epoch

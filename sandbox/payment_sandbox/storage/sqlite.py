@@ -7,10 +7,9 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import lazy
@@ -18,22 +17,11 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
-from payment_sandbox.projects.project import CreateStore, Project, Services
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.store import ChangeSet, JournalRow
+from payment_sandbox.projects.store import JournalRow, Store
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, join_problems
-from payment_sandbox.storage.dialects import (
-    CLEAR_PROJECT,
-    JOURNAL_COLUMNS,
-    PROJECTS_QUERY,
-    RECORD_COLUMNS,
-    REPLACE_ON_CONFLICT,
-    SELECT_JOURNAL,
-    SQLITE,
-    UPDATED_COLUMNS,
-    translate,
-)
 from payment_sandbox.storage.journal_rows import RECORDS_MAX
 from payment_sandbox.storage.rows import (
     RowChanges,
@@ -232,7 +220,7 @@ def _read_projects(database: sqlite3.Connection) -> tuple[ServerRows, list[Store
     strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
     if stray := database.execute(strays).fetchone()[0]:
         raise ValueError(f"{stray} records belong to no project")
-    query = translate(SQLITE, f"SELECT number, {PROJECTS_QUERY} number")
+    query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
     records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
     newest = "SELECT max(number) FROM history WHERE project = ?"
     return server, [
@@ -269,12 +257,21 @@ def open_database(path: Path) -> sqlite3.Connection:
     return database
 
 
-PUT_RECORD: Final = (
-    f"INSERT INTO record (project, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?) {REPLACE_ON_CONFLICT}"
-)
+PUT_RECORD: Final = """
+    INSERT INTO record (project, kind, id, body) VALUES (?, ?, ?, ?)
+    ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body
+"""
 DELETE_RECORD: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
 PUT_VALUE: Final = "INSERT OR REPLACE INTO server VALUES (?, ?)"
-PUT_HISTORY: Final = f"INSERT OR REPLACE INTO history (project, {JOURNAL_COLUMNS}) VALUES (?, ?, ?, ?)"
+PUT_HISTORY: Final = "INSERT OR REPLACE INTO history (project, kind, number, body) VALUES (?, ?, ?, ?)"
+SELECT_HISTORY: Final = """
+    SELECT kind, number, body FROM history WHERE project = ? AND number <= ? ORDER BY number
+"""
+UPDATE_PROJECT: Final = """
+    UPDATE project SET chosen = coalesce(?, chosen), counters = coalesce(?, counters) WHERE number = ?
+"""
+CLEAR_PROJECT: Final = ("DELETE FROM record WHERE project = ?", "DELETE FROM history WHERE project = ?")
+"""Statements to start a new epoch of a project."""
 DELETE_OLD_HISTORY: Final = f"""
     DELETE FROM history
     WHERE project = ?1 AND number < (SELECT max(number) FROM history WHERE project = ?1) - {RECORDS_MAX}
@@ -319,24 +316,22 @@ class StateFile:
             self._database.close()
             self._locked_file.release()
 
-    def storage(self, project_id: str) -> CreateStore:
-        """Return what creates the stores of a project."""
-        return partial(SqliteStore, self)
+    def create_store(self, project: Project) -> Store:
+        """Create the empty store of a project's next epoch."""
+        return RowStore(self, project)
 
-    @contextmanager
-    def draw_ids(self, ids: Ids) -> Iterator[Ids]:
-        """Return a copy of the generator of project identifiers, which is saved with the new project."""
-        drawn = ids.copy()
-        yield drawn
+    def save_ids(self, ids: Ids) -> None:
+        """Save the generator of project identifiers."""
         with self._transaction() as run:
-            run.execute(PUT_VALUE, ("ids", encode_id_generator(drawn)))
+            run.execute(PUT_VALUE, ("ids", encode_id_generator(ids)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project with all its records; user-chosen keys are never reused."""
         deleted = sorted({*self.server.deleted, *filter(None, [fixed_key])})
         with self._transaction() as run:
             number = self._numbers.get(project_id)
-            _execute_all(run, (*CLEAR_PROJECT, "DELETE FROM $project WHERE number = :id"), {"id": number})
+            for statement in (*CLEAR_PROJECT, "DELETE FROM project WHERE number = ?"):
+                run.execute(statement, (number,))
             if fixed_key is not None:
                 run.execute(PUT_VALUE, ("deleted", json.dumps(deleted)))
         self.server = self.server._replace(deleted=tuple(deleted))
@@ -351,14 +346,13 @@ class StateFile:
         project_id = row_changes.identity.project_id
         with self._transaction() as run:
             number = self._numbers.get(project_id) or _insert_project(run, row_changes.identity)
-            if row_changes.replaces_all:
-                _execute_all(run, CLEAR_PROJECT, {"id": number})
+            for statement in CLEAR_PROJECT if row_changes.replaces_all else ():
+                run.execute(statement, (number,))
             run.executemany(PUT_RECORD, [(number, *row) for row in row_changes.rows if row.body is not None])
             run.executemany(
                 DELETE_RECORD, [(number, row.kind, row.id) for row in row_changes.rows if row.body is None]
             )
-            changed = {"id": number, "chosen": row_changes.chosen, "counters": row_changes.counters}
-            _execute_all(run, (f"UPDATE $project SET {UPDATED_COLUMNS} WHERE number = :id",), changed)
+            run.execute(UPDATE_PROJECT, (row_changes.chosen, row_changes.counters, number))
         self._numbers[project_id] = number
 
     def write_journal_rows(self, project_id: str, rows: Sequence[JournalRow]) -> None:
@@ -371,9 +365,9 @@ class StateFile:
 
     def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a number, oldest first."""
-        values = {"id": self._numbers.get(project_id), "number": number_max}
+        values = (self._numbers.get(project_id), number_max)
         with self._transaction("DEFERRED") as run:
-            return [JournalRow(*row) for row in run.execute(translate(SQLITE, SELECT_JOURNAL), values)]
+            return [JournalRow(*row) for row in run.execute(SELECT_HISTORY, values)]
 
     @contextmanager
     def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -404,25 +398,6 @@ def _insert_project(run: sqlite3.Connection, identity: Identity) -> int:
     return cursor.lastrowid or 0
 
 
-def _execute_all(run: sqlite3.Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
-    for statement in statements:
-        run.execute(translate(SQLITE, statement), values)
-
-
-class SqliteStore(RowStore):
-    """The store of one epoch in the file."""
-
-    database: StateFile
-
-    def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
-        """Write a change set in one transaction."""
-        self.database.write(row_changes)
-
-    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
-        """Write records of the journal."""
-        self.database.write_journal_rows(self.identity.project_id, rows)
-
-
 def restore_registry(
     services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids | None, clock: str = RUNNING
 ) -> Registry:
@@ -448,4 +423,4 @@ def _restore_project(
     identity = read_identity(stored.identity)
     if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
         raise Invalid([Violation("identity", "also belongs to another project")])
-    return resume_project(identity, stored, services, file.storage(identity.project_id), file.path)
+    return resume_project(identity, stored, services, file.create_store, file.path)

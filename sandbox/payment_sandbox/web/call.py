@@ -29,7 +29,7 @@ from payment_sandbox.web.site import Site
 
 SAFE_METHODS: Final = ("GET", "HEAD")
 COMMON_GROUP: Final = ""
-"""The group of all calls without a loaded project, because clients can invent any number of keys."""
+"""The group of all calls without a project, because clients can invent any number of keys."""
 
 
 class ConnectionCut(ConnectionError):
@@ -106,7 +106,7 @@ class Call(Caller):
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches
         self.may_wait = True  # unless the call runs on the server's event loop
-        self.resident: Project | None = None  # the project of the call if it is in memory
+        self.named: Project | None = None  # the project that the path or the key names
         self.group = COMMON_GROUP  # the id of that project, whose calls share the limits of this one
         # set by the middlewares and the view
         self.project: Project  # the project of the API key or the path, once it is known

@@ -1,8 +1,7 @@
 """Idempotency: a repeated request gets the first answer, and changes nothing (A57).
 
 The id of a request is its ``Idempotency-Key``. The commit of the request's effect also stores the answer,
-which claims the key, so that neither exists without the other. On PostgreSQL, a request without a key gets an
-id, reported in errors with an unknown outcome.
+which claims the key, so that neither exists without the other.
 """
 
 from collections.abc import Mapping
@@ -39,25 +38,24 @@ def claim_key(call: Call) -> None:
         KeyInUse: another call with this key has not finished.
         RequestRefused: 400, the key has a wrong length.
     """
-    request, project = call.request, call.project
+    request = call.request
     key = request.environ.get("HTTP_IDEMPOTENCY_KEY")
-    if request.method in SAFE_METHODS or (key is None and not project.epoch.store.is_shared):
+    if request.method in SAFE_METHODS or key is None:
         return
-    if key is not None and not 0 < len(key) <= KEY_LENGTH_MAX:
+    if not 0 < len(key) <= KEY_LENGTH_MAX:
         raise RequestRefused(400, f"{KEY_HEADER} must have 1 to {KEY_LENGTH_MAX} characters")
     tracked = TrackedRequest(_describe(call), partial(_answer, call), key)
-    if key is not None:
-        _wait_for_turn(call, tracked, key)
+    _wait_for_turn(call, tracked)
     call.tracked = tracked
 
 
-def _wait_for_turn(call: Call, tracked: TrackedRequest, key: str) -> None:
+def _wait_for_turn(call: Call, tracked: TrackedRequest) -> None:
     project = call.project
     monotonic_seconds = project.services.real.monotonic_seconds
     until_seconds = monotonic_seconds() + call.connection.repeat_seconds
     while True:
         epoch = project.epoch
-        tracked.refuse_repeat(epoch.saved_answer(tracked.key_digest) or epoch.store.find_answer(key))
+        tracked.refuse_repeat(epoch.saved_answer(tracked.key_digest))
         other = tracked.begin(epoch.running_requests)
         if other is None:
             return

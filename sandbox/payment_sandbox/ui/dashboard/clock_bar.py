@@ -64,8 +64,7 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
 def get_dashboard_events(call: Call, project_id: str) -> Response:
     """Stream a signal to an open page after each change."""
     project = enter(call, project_id, catches_up=False)
-    project.epoch.store.watch()
     stream = call.stream = ChangeStream(
-        project.feed, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
+        project.events, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
     )
     return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})

@@ -238,7 +238,7 @@ def show(
         notice=notice_for(project, call.request.args.get(NOTICE_PARAMETER)),
         current_page=without_notice(call.request.full_path.rstrip("?")),
         refresh_ms=_refresh_ms(call, project),
-        event=project.feed.number,
+        event=project.events.number,
         **more,
     )
     return Response(body, status=status, content_type=HTML)
@@ -256,7 +256,7 @@ def _refresh_ms(call: Call, project: Project) -> int:
     """Return the refresh interval of open pages, which grows with their number and rendering time."""
     begun = call.real_at
     took = project.services.real.wall_now() - begun if begun is not None else timedelta()
-    took_ms, watchers = took / timedelta(milliseconds=1), project.feed.watchers
+    took_ms, watchers = took / timedelta(milliseconds=1), project.events.watchers
     by_time = max(REFRESH_PER_TIME_TAKEN, LOAD_PARTS * watchers) * took_ms
     return min(REFRESH_MS_MAX, max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers, round(by_time)))
 

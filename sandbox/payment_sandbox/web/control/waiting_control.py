@@ -94,8 +94,7 @@ def events(
     | None = None,
 ) -> Any:
     """Stream all events of the project, as server-sent events (CTL-27)."""
-    call.project.epoch.store.watch()
-    stream = call.stream = EventStream(call.project.feed, last_event_number(call.request))
+    stream = call.stream = EventStream(call.project.events, last_event_number(call.request))
     return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
@@ -152,7 +151,6 @@ def _wait_for_offers(
     if forward_to is not None and forward_to != project.settings.forward_to:
         project.change_settings({"forward_to": forward_to}, unless=lambda: listener.is_disconnected(name))
     project.epoch.outbox.send_unsent()
-    project.epoch.store.follow(takes_over=True)
     until_seconds = min(max(timeout_seconds, 0.0), LISTEN_SECONDS_MAX)
     return listener.take(until_seconds, lambda: project.events.is_ended)
 
