@@ -23,8 +23,6 @@ export interface ControlCommands {
   actions(given?: { order_id?: string; limit?: number; before?: string }): Promise<Json[]>;
   /** List the mistakes in the integration's requests and webhook responses. */
   reviewed(): Promise<Json>;
-  /** Get the coverage: the cases handled by the shop without a mistake, out of all possible cases. */
-  coverage(): Promise<Json>;
   /** List the stored cards, oldest first. */
   cards(): Promise<Json[]>;
   /** List the QR requests, oldest first. */

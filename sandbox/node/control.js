@@ -13,7 +13,6 @@ const COMMANDS = {
   report: ["GET", "/control/report/", "text"],
   actions: ["GET", "/control/actions/", "items"],
   reviewed: ["GET", "/control/review/", null],
-  coverage: ["GET", "/control/coverage/", null],
   cards: ["GET", "/control/cards/", "items"],
   qrRequests: ["GET", "/control/bankqr/", "items"],
   act: ["POST", "/control/orders/<order_id>/act/", null],

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures, reports on failed tests, rehearsals and coverage.
+"""The pytest plugin: fixtures, reports on failed tests, and rehearsals.
 
 No other package imports it.
 """

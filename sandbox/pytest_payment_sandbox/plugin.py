@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from payment_sandbox.client import receiver
     from payment_sandbox.testing.project_fixture import PaymentSandbox
     from payment_sandbox.testing.servers import PaymentSandboxServer
-    from pytest_payment_sandbox import coverage_report, rehearsing, reports
+    from pytest_payment_sandbox import rehearsing, reports
 else:
     receiver = lazy("payment_sandbox.client.receiver")
-    coverage_report = lazy("pytest_payment_sandbox.coverage_report")
     rehearsing = lazy("pytest_payment_sandbox.rehearsing")
     reports = lazy("pytest_payment_sandbox.reports")
 
@@ -39,9 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in plugin_options.MARKERS:
         config.addinivalue_line("markers", line)
     plugin_options.check_options(config)
-    if plugin_options.is_coverage_requested(config) and not hasattr(config, "workerinput"):
-        arguments = plugin_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
-        config.pluginmanager.register(coverage_report.SuiteCoverage(*arguments), "payment_sandbox.coverage")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -213,19 +209,14 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
     """Add the project's timeline to the report on a failed test."""
     report = yield
-    needs_timeline = report.failed and report.when != "teardown"  # teardown deletes the project
-    needs_coverage = report.when == "call" and plugin_options.is_coverage_requested(item.config)
-    if not needs_timeline and not needs_coverage:
+    if not report.failed or report.when == "teardown":  # teardown deletes the project
         return report
     project = _project_of(item)
     if project is None or (plugin_options.is_rehearsed(item) and rehearsing.is_variation(item)):
         return report
-    if needs_timeline:
-        reports.add_timeline(report, project, call)
-        if item.config.getoption("payment_open"):
-            reports.open_project(item, project)
-    if needs_coverage:
-        coverage_report.add_coverage(report, project, plugin_options.expected_rules(item))
+    reports.add_timeline(report, project, call)
+    if item.config.getoption("payment_open"):
+        reports.open_project(item, project)
     return report
 
 

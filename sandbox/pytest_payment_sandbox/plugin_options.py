@@ -4,7 +4,6 @@ Imports are kept to a minimum, because every pytest run loads this module.
 """
 
 import json
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,13 +73,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="keep the project of a failed test, and open its page in the browser",
     )
     _add_rehearsal_options(group)
-    _add_coverage_options(group)
     parser.addini(
         "payment_scenarios", "folders of scenario files that can be used by name", type="paths", default=[]
     )
     parser.addini("payment_scenario", "default of --payment-scenario", default="")
     parser.addini("payment_review", "default of --payment-review", default=WARN)
-    parser.addini("payment_coverage_fail_under", "default of --payment-coverage-fail-under", default="0")
     parser.addini("payment_seed", "default of --payment-seed", default="")
     parser.addini(
         "payment_settings", "settings of every project, one per line, such as mode = live", type="linelist"
@@ -115,24 +112,6 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     )
 
 
-def _add_coverage_options(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--payment-coverage",
-        action="store_true",
-        help="list the payment outcomes, webhooks, refusals and scenario rules covered by the tests",
-    )
-    group.addoption(
-        "--payment-coverage-report",
-        metavar="FILE",
-        help="write the coverage, with the tests of each case, to this .json file",
-    )
-    group.addoption(
-        "--payment-coverage-fail-under",
-        metavar="PERCENT",
-        help="fail the run if its coverage of payment methods is below this percentage",
-    )
-
-
 def check_options(config: pytest.Config) -> None:
     """Validate the options before any test runs.
 
@@ -144,9 +123,7 @@ def check_options(config: pytest.Config) -> None:
     suite_seed(config)
     must_freeze(config)
     rehearsal_seconds(config)
-    for option in ("payment_rehearse_report", "payment_coverage_report"):
-        _check_report(option, config.getoption(option))
-    coverage_fail_under(config)
+    _check_report(config.getoption("payment_rehearse_report"))
     _suite_mode(config)
     scenario = suite_scenario(config)
     if scenario is not None and scenario.endswith(FILE_SUFFIXES):
@@ -168,18 +145,13 @@ def rehearsal_seconds(config: pytest.Config) -> float:
         raise pytest.UsageError(f"--payment-rehearse-budget {wrong}") from None
 
 
-def _check_report(option: str, name: str | None) -> None:
+def _check_report(name: str | None) -> None:
     if not name:
         return
     try:
         report.check_report(name)
     except ValueError as wrong:
-        raise pytest.UsageError(f"--{option.replace('_', '-')} {wrong}") from None
-
-
-def is_coverage_requested(config: pytest.Config) -> bool:
-    """Whether the run reports its coverage."""
-    return bool(config.getoption("payment_coverage") or config.getoption("payment_coverage_report"))
+        raise pytest.UsageError(f"--payment-rehearse-report {wrong}") from None
 
 
 def must_freeze(config: pytest.Config) -> bool:
@@ -192,24 +164,6 @@ def must_freeze(config: pytest.Config) -> bool:
         return bool(config.getini("payment_gc_freeze"))
     except (ValueError, pytest.UsageError) as error:
         raise pytest.UsageError(f"payment_gc_freeze takes true or false: {error}") from None
-
-
-def coverage_fail_under(config: pytest.Config) -> float:
-    """Return the minimum coverage of a run, in percent.
-
-    Raises:
-        pytest.UsageError: the option is not a number from 0 to 100.
-    """
-    given: str | None = config.getoption("payment_coverage_fail_under")
-    text = given or config.getini("payment_coverage_fail_under")
-    try:
-        percent = float(text)
-    except ValueError:
-        percent = math.nan
-    if not 0 <= percent <= 100:
-        name = "--payment-coverage-fail-under" if given else "payment_coverage_fail_under"
-        raise pytest.UsageError(f"{name} takes a number from 0 to 100, not {text!r}")
-    return percent
 
 
 def is_rehearsed(item: pytest.Item) -> bool:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from payment_sandbox.forms.schemas import json_schema
 from payment_sandbox.methods import ALL_METHODS, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
-from payment_sandbox.orders import refusals as refusal_types
 from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.http_clients import HTTP_CLIENTS
@@ -243,10 +243,18 @@ def methods_table() -> str:
     return table(headers, rows)
 
 
+def refusal_classes(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+    """Yield all refusal classes of the package, at every level."""
+    for subclass in kind.__subclasses__():
+        if subclass.__module__.startswith("payment_sandbox."):
+            yield subclass
+            yield from refusal_classes(subclass)
+
+
 def refusals_table() -> str:
     """Return the table of refusals: their error types and rules."""
     rows = []
-    for kind in refusal_types.refusal_classes():
+    for kind in refusal_classes():
         name = TYPE_BY_REFUSAL.get(kind, kind.__name__)
         rows.append((f"`{name}`", status_of(kind), kind.rule, (getdoc(kind) or "").splitlines()[0]))
     return table(("Type", "Status", "Rule", "When"), sorted(rows))

@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from payment_sandbox.judge import coverage, review_log
+from payment_sandbox.judge import review_log
 from payment_sandbox.judge.beliefs import statuses_read
 from payment_sandbox.operations import find_orders
 from payment_sandbox.projects.order_logs import OrderLog
@@ -20,7 +20,6 @@ PER_ORDER = {
     for name, each in {
         "review": review_log,
         "statuses": statuses_read,
-        "cases": coverage._cases,
         "order texts": find_orders._searchable_text,
         "request texts": requests_view._texts,
     }.items()
@@ -48,7 +47,7 @@ def derivations(work: Callable[[], object]) -> Counter[str]:
 
 
 def get_pages(sandbox: PaymentSandbox) -> None:
-    """Get the pages with a review, a search or the cases that a shop has not met."""
+    """Get the pages with a review or a search."""
     for page in PAGES:
         url = f"{sandbox.base_url}/dashboard/{sandbox.project_id}/{page}"
         assert sandbox.session.get(url).status_code == 200

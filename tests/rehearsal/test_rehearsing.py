@@ -145,13 +145,12 @@ def test_a_review_holds_in_a_rehearsal(tmp_path: Path, marker: str, option: str,
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "shop").mkdir()
     tests = WITHOUT_WEBHOOK.replace("MARKER", f"@pytest.mark.{marker}" if marker else "")
-    options = ("--payment-review", option, "--payment-coverage", "--payment-rehearse-only=action:1:fails")
+    options = ("--payment-review", option, "--payment-rehearse-only=action:1:fails")
     code, report, output = rehearse_suite(tmp_path / "shop", tests, *options)
     unsent = [each for each in report["findings"] if "sent no webhook" in each["sentence"]]
     assert (code, bool(unsent)) == (int(is_finding), is_finding), output[-3000:]
     if is_finding:
         assert unsent[0]["variation"] == "unchanged"
-        assert "--payment-coverage" not in unsent[0]["again"]
         assert_reproduced(unsent, tmp_path / "shop")
 
 
@@ -316,7 +315,6 @@ def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
         ("--payment-rehearse-report=report.html", "takes a .json file"),
         ("--payment-rehearse-report=nowhere/report.json", "takes a file in an existing folder"),
         ("--payment-rehearse-budget=inf", "takes a duration above zero"),
-        ("--payment-coverage-fail-under=nan", "takes a number from 0 to 100"),
     ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, option: str, words: str) -> None:

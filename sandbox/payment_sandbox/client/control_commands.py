@@ -109,10 +109,6 @@ class ControlCommands:
     def reviewed(self) -> answers.ReviewResult:
         """List the mistakes in the integration's requests and webhook responses."""
 
-    @control_call("GET", "/control/coverage/")
-    def coverage(self) -> answers.Coverage:
-        """Get the coverage: the cases handled by the shop without a mistake, out of all possible cases."""
-
     @control_call("GET", "/control/cards/", "items")
     def cards(self) -> list[answers.StoredCard]:
         """List the stored cards, oldest first."""

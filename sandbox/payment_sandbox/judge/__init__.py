@@ -1,10 +1,9 @@
 """One story of each order, and the review: mistakes in an integration, detected in its log.
 
-``history`` makes the entries of an order's log, ``in_words`` says what they mean, ``beliefs`` compares the
-service with what the shop has read, and ``coverage`` lists the cases that occurred. The review is in this
-module; the checks are in modules of their own.
+``history`` makes the entries of an order's log, ``in_words`` says what they mean, and ``beliefs`` compares
+the service with what the shop has read. The review is in this module; the checks are in modules of their own.
 
-Other packages may import this package, ``beliefs``, ``coverage``, ``evidence``, ``history``, ``in_words``,
+Other packages may import this package, ``beliefs``, ``evidence``, ``history``, ``in_words``,
 ``lessons``, ``payment_checks`` and ``webhook_checks``.
 """
 

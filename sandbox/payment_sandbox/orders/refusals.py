@@ -1,6 +1,6 @@
 """Refusals: one exception class per reason."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import INTERNAL
@@ -180,11 +180,3 @@ class ClockBusy(Refusal):
     """Another advance is moving this project's clock."""
 
     rule = "CTL-15"
-
-
-def refusal_classes(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
-    """Yield all refusal classes of this package, at every level."""
-    for subclass in kind.__subclasses__():
-        if subclass.__module__.startswith("payment_sandbox."):
-            yield subclass
-            yield from refusal_classes(subclass)

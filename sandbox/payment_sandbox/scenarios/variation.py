@@ -228,10 +228,6 @@ class VariationOffer(NamedTuple):
         return {key: part for key, part in {**document, **self.rules}.items() if part}
 
 
-CoverageCheck = Callable[[Delivery, bool], bool]
-"""Decides whether a webhook was affected by a variation; webhooks may precede responses by a setting."""
-
-
 @dataclass(frozen=True, eq=False)
 class Variation:
     """A deviation from the expected course of events.
@@ -247,8 +243,6 @@ class Variation:
     own_traits: Trait = NO_TRAITS
     condition: StepCondition | None = None
     kinds: tuple[str, ...] = ()
-    check: CoverageCheck | None = None
-    reported_as: str = ""  # the name in coverage, if different
     offers: tuple[VariationOffer, ...] = ()
 
     def with_offers(self, *offers: VariationOffer) -> "Variation":
@@ -261,11 +255,6 @@ class Variation:
         return self.own_traits | (
             self.effect.required_traits if isinstance(self.effect, ReplacementScene) else NO_TRAITS
         )
-
-    @property
-    def reported_name(self) -> str:
-        """The name in coverage."""
-        return self.reported_as or self.name
 
     def applies_to(self, step: Step) -> bool:
         """Whether the variation applies to a step."""

@@ -1,21 +1,17 @@
 """The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
-Rehearsals play a variation at one step of a test. Offers play it for a project,
-as a dashboard switch or as a scenario. Coverage reports
-whether the variation occurred, and the documentation lists all variations. To add a variation, add an entry.
+Rehearsals play a variation at one step of a test. Offers play it for a project, as a dashboard switch or as a
+scenario. The documentation lists all variations. To add a variation, add an entry.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR, SCREENING, Action
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
 from payment_sandbox.scenarios.effects import (
     AfterPayment,
-    Answer,
     Delay,
     Drop,
     ErrorStatus,
@@ -57,7 +53,6 @@ from payment_sandbox.scenarios.variation import (
     WEBHOOK,
     Act,
     ChangedNumber,
-    CoverageCheck,
     Document,
     OfferedIn,
     OtherChoice,
@@ -71,38 +66,11 @@ from payment_sandbox.scenarios.variation import (
 )
 
 
-def _was_duplicated(delivery: Delivery, webhooks_first: bool) -> bool:
-    return len(delivery.delivery_attempts) > len({attempt.number for attempt in delivery.delivery_attempts})
-
-
-def _was_lost(delivery: Delivery, webhooks_first: bool) -> bool:
-    return any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in delivery.delivery_attempts)
-
-
-def _was_retried(delivery: Delivery, webhooks_first: bool) -> bool:
-    return len({attempt.number for attempt in delivery.delivery_attempts}) > 1
-
-
-def _was_late(delivery: Delivery, webhooks_first: bool) -> bool:
-    return bool(delivery.delivery_attempts) and delivery.delivery_attempts[0].at > LATE_AFTER.after(
-        delivery.created
-    )
-
-
-def _was_early(delivery: Delivery, webhooks_first: bool) -> bool:
-    return webhooks_first
-
-
-def _has_failed(delivery: Delivery, webhooks_first: bool) -> bool:
-    return delivery.state is DeliveryState.FAILED
-
-
 def _is_screened(attempt: Subject, result: str) -> bool:
     return "screening" in attempt.outcome_keys and result in attempt.screenings
 
 
 UNPAID_STATUSES: Final = (OrderStatus.CANCELLED, OrderStatus.EXPIRED, OrderStatus.ERROR)
-LATE_AFTER: Final = Period.parse("PT1M")
 EARLY_WEBHOOK_SETTINGS: Final[Document] = {"webhook_timing": "before_response"}
 NEXT_ORDER: Final[Document] = {"method": "POST", "path": "/v1/orders/", "nth": 1}
 PROCESSING: Final[Document] = {"status": "processing"}
@@ -194,9 +162,7 @@ _charge = partial(_attempt, condition=lambda each: not each.is_refund and "proce
 
 VARIATIONS: tuple[Variation, ...] = (
     # Webhooks; in each group the most common first
-    _webhook(
-        "twice", "{step} arrived twice", OneByOne(2), DUPLICATION, AT_ONCE | SUSPECT, check=_was_duplicated
-    ).with_offers(
+    _webhook("twice", "{step} arrived twice", OneByOne(2), DUPLICATION, AT_ONCE | SUSPECT).with_offers(
         VariationOffer(
             "webhook-twice",
             "Every webhook arrives twice",
@@ -210,7 +176,7 @@ VARIATIONS: tuple[Variation, ...] = (
         DUPLICATION,
         AT_ONCE | SUSPECT | THREADS,
     ),
-    _webhook("lost", "{step} was lost", Drop(), UNSHIPPED, AT_REST | SUSPECT, check=_was_lost).with_offers(
+    _webhook("lost", "{step} was lost", Drop(), UNSHIPPED, AT_REST | SUSPECT).with_offers(
         VariationOffer(
             "webhook-lost",
             "No webhook ever arrives, without any error",
@@ -224,9 +190,7 @@ VARIATIONS: tuple[Variation, ...] = (
             "webhooks-swapped", "The processing webhook arrives after the next one", SCENARIO, PROCESSING
         ),
     ),
-    _webhook(
-        "late", "{step} arrived an hour late", Delay("PT1H"), UNSHIPPED, AT_REST | SUSPECT, check=_was_late
-    ).with_offers(
+    _webhook("late", "{step} arrived an hour late", Delay("PT1H"), UNSHIPPED, AT_REST | SUSPECT).with_offers(
         VariationOffer(
             "webhook-late", "Every webhook arrives 10 minutes late", SWITCH, effect=Delay("PT10M")
         ),
@@ -240,22 +204,12 @@ VARIATIONS: tuple[Variation, ...] = (
         AT_REST | SUSPECT,
         lambda delivery: delivery.status in UNPAID_STATUSES,
     ),
-    Variation(
-        "refused",
-        "{step} arrived two minutes late",
-        Answer(503),
-        UNSHIPPED,
-        check=_was_retried,
-        reported_as="retried",
-    ),
     _call(
         "early",
         "the webhooks of {step} arrived before its response",
         WEBHOOKS_FIRST,
         UNSHIPPED,
         AT_REST,
-        check=_was_early,
-        reported_as="before the response",
     ).with_offers(
         VariationOffer(
             "webhook-before-response",
@@ -269,8 +223,6 @@ VARIATIONS: tuple[Variation, ...] = (
         "no attempt arrived",
         Timeout(),
         UNSHIPPED,
-        check=_has_failed,
-        reported_as="failed for good",
     ).with_offers(VariationOffer("unreachable", "Your shop is unreachable", SWITCH)),
     # Calls by the shop
     _read("unavailable", "{step} failed once with 503", OUTAGE, UNSHIPPED, AT_REST | SUSPECT).with_offers(
@@ -514,11 +466,6 @@ VARIATIONS: tuple[Variation, ...] = (
 def rehearsal_variations() -> list[Variation]:
     """Return the variations for rehearsals, in the order of execution."""
     return [variation for variation in VARIATIONS if variation.kinds]
-
-
-def webhook_coverage_checks() -> dict[str, CoverageCheck]:
-    """Return the coverage checks of webhook variations, by reported name."""
-    return {each.reported_name: each.check for each in VARIATIONS if each.check is not None}
 
 
 def all_offers() -> Iterator[VariationOffer]:

@@ -110,15 +110,6 @@ final class ControlCommands
     }
 
     /**
-     * Get the coverage: the cases handled by the shop without a mistake, out of all possible cases.
-     * @return array<mixed>
-     */
-    public function coverage(): array
-    {
-        return $this->run('GET', '/control/coverage/', []);
-    }
-
-    /**
      * List the stored cards, oldest first.
      * @return array<mixed>
      */

@@ -203,3 +203,17 @@ def test_calls_are_described_in_words(watched: Sandbox) -> None:
     history = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
     for words in ("creates the order · €20.00", "reads the order", "captures · €5.00", "refunds · €1.00"):
         assert words in history
+
+
+def test_the_groups_of_mistakes_are_those_of_the_first_page(watched: Sandbox, shop: Shop) -> None:
+    """The review groups its findings by mistake, with the orders and the sum, as the first page shows them."""
+    shop.answer = lambda received: 500
+    orders = [watched.pay(watched.place(card(), amount=amount)) for amount in (1000, 250)]
+    watched.settle()
+    groups = watched.get("/control/review/").json()["groups"]
+    (group,) = [each for each in groups if each["is_open"]]
+    assert sorted(group["orders"]) == sorted(order["id"] for order in orders)
+    assert (group["amount"], group["last_seen"][:19]) == (1250, watched.now()[:19])
+    text = Dashboard(watched).open().ids[f"mistake-{group['name']}"]
+    for words in (group["advice"], "2 orders", "€12.50"):
+        assert words in text

@@ -32,7 +32,7 @@ CONNECTION_HEADERS: Final = (
     "content-length",
 )
 CONTROL_LISTS: Final = (
-    *("actions", "agenda", "bankqr", "cards", "clock", "coverage", "faults", "fidelity", "journal", "orders"),
+    *("actions", "agenda", "bankqr", "cards", "clock", "faults", "fidelity", "journal", "orders"),
     *("project", "review", "scenario", "scenarios", "servers", "state", "timeline", "webhooks"),
 )
 RULES: Final = [

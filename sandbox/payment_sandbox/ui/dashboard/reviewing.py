@@ -17,9 +17,8 @@ NO_ADDRESS: Final = "HOOK-03"
 
 
 class CurrentReview(NamedTuple):
-    """The findings of a project, and their groups."""
+    """The findings of a project in groups."""
 
-    findings: Sequence[Finding]
     groups: Sequence[FindingGroup]
     problems: Mapping[str, str]
     """The first mistake in each order with one, in a sentence."""
@@ -69,4 +68,4 @@ def _review(epoch: Epoch) -> CurrentReview:
         if each.is_open and each.order_id is not None
     }
     groups = group_findings(findings, partial(listed_id, epoch))
-    return CurrentReview(findings, groups, problems)
+    return CurrentReview(groups, problems)

@@ -26,10 +26,9 @@ from payment_sandbox.web.answers.plain_records import Health as Health
 from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
 
 if TYPE_CHECKING:
-    from payment_sandbox.judge import coverage, history
+    from payment_sandbox.judge import history
     from payment_sandbox.web.answers import order_tables
 else:
-    coverage = lazy("payment_sandbox.judge.coverage")
     history = lazy("payment_sandbox.judge.history")
     order_tables = lazy("payment_sandbox.web.answers.order_tables")
 
@@ -500,34 +499,6 @@ class ProjectFindings(TypedDict):
     project_id: str
     name: str
     findings: list[Finding]
-
-
-class CoverageCell(TypedDict):
-    """A case, with the orders or requests that cover it."""
-
-    what: Annotated[str, "The case, such as paid, retried, CAP-08, or rule 1 of a scenario."]
-    met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
-    count: Annotated[int, "The number of orders or requests that cover the case without a mistake."]
-    wrong: Annotated[list[str], "Ids of orders or requests with an open review finding; at most a hundred."]
-    by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
-    how: Annotated[str, "How the case comes about; empty for the rules of refusals and scenarios."]
-
-
-class CoverageRow(TypedDict):
-    """The cases of a payment method, of webhooks, of refusals or of scenario rules."""
-
-    group: Annotated[str, OneOf(lambda: coverage.GROUPS)]
-    name: Annotated[str, "The payment method, or the name of the group."]
-    cells: list[CoverageCell]
-
-
-class Coverage(TypedDict):
-    """The cases covered by the shop, out of all possible cases."""
-
-    items: list[CoverageRow]
-    dropped: Annotated[int, "Always 0."]
-    percent: Annotated[float, "The covered share of the methods' cases, in percent."]
-    is_chosen: Annotated[bool, "Whether payment_methods is set; if not, the methods in use count."]
 
 
 class OpenApi(TypedDict):

@@ -1,4 +1,4 @@
-"""Verdicts: the mistakes of the shop and the state of the money of an order, and the coverage."""
+"""Verdicts: the mistakes of the shop and the state of the money of an order."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,18 +10,15 @@ from payment_sandbox.judge import (
     FindingGroup,
     group_findings,
     listed_id,
-    review,
     review_order,
 )
 from payment_sandbox.judge.beliefs import Belief, beliefs, format_moment_of_day
-from payment_sandbox.judge.coverage import CoverageGroup, coverage, how_to_meet
 from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers import records
 
 STATUS_PHRASES: Final = {
     "new": "the order is not paid yet",
@@ -34,7 +31,6 @@ STATUS_PHRASES: Final = {
 AUTHORIZED: Final = "authorized"
 AUTHORIZED_PHRASE: Final = "the payment is authorized; nothing is captured yet"
 NOT_CAPTURED: Final = "authorized, not captured"
-IDS_SHOWN_MAX: Final = 100
 
 
 class OrderVerdict(NamedTuple):
@@ -154,29 +150,3 @@ def _second_status(order: Order) -> str:
     if not held.captured_cents:
         return "authorization ended" if held.is_over or not held.remaining_cents else NOT_CAPTURED
     return "captured in part" if held.remaining_cents and not held.is_over else "captured"
-
-
-def coverage_record(project: Project) -> records.Coverage:
-    """Serialize the coverage of a project."""
-    covered = coverage(project, review(project.epoch))
-    return {
-        "items": [_coverage_row(row) for row in (*covered.methods, *covered.others)],
-        "dropped": 0,
-        "percent": round(covered.percent, 1),
-        "is_chosen": covered.is_chosen,
-    }
-
-
-def _coverage_row(row: CoverageGroup) -> records.CoverageRow:
-    cells: list[records.CoverageCell] = [
-        {
-            "what": what,
-            "met_by": list(cell.right[:IDS_SHOWN_MAX]),
-            "count": len(cell.right),
-            "wrong": list(cell.wrong[:IDS_SHOWN_MAX]),
-            "by_hand": list(cell.by_hand[:IDS_SHOWN_MAX]),
-            "how": how_to_meet(row.group, what),
-        }
-        for what, cell in row.cells.items()
-    ]
-    return {"group": row.group, "name": row.title, "cells": cells}

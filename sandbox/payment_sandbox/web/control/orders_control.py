@@ -145,12 +145,6 @@ def reviewed(project: Project) -> records.ReviewResult:
     }
 
 
-@command(control, "GET", "/coverage/", slow=True)
-def coverage(project: Project) -> records.Coverage:
-    """Get the coverage: the cases handled by the shop without a mistake, out of all possible cases."""
-    return verdict.coverage_record(project)
-
-
 @command(control, "GET", "/cards/", lists="StoredCards", slow=True)
 def cards(project: Project) -> Listed[records.StoredCard]:
     """List the stored cards, oldest first."""
