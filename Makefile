@@ -14,8 +14,7 @@ DAY ?= $(shell date +%F)
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-PROJECTS := pyproject.toml $(wildcard sandbox/*/pyproject.toml)
-EDITABLE := --no-deps --no-build-isolation $(patsubst %/pyproject.toml,-e ./%,$(patsubst pyproject.toml,./pyproject.toml,$(PROJECTS)))
+EDITABLE := --no-deps --no-build-isolation -e .
 SERVER := -e './.[server,tls]'
 install = $(1)/pip install --quiet --disable-pip-version-check $(2)
 
@@ -34,20 +33,20 @@ endef
 	@$(call install,$(BIN),--no-compile --no-build-isolation $(SERVER) -c requirements.lock)
 	@touch $@
 
-.venv/develop.stamp: requirements-dev.lock $(PROJECTS)
+.venv/develop.stamp: requirements-dev.lock pyproject.toml
 	$(call environment,.venv,the packages for development)
 	@$(call install,$(BIN),-r requirements-dev.lock)
 	@$(call install,$(BIN),$(EDITABLE))
 	@touch $@ .venv/serve.stamp
 
-.venv-lowest/develop.stamp: requirements-dev.lock requirements-lowest.lock $(PROJECTS)
+.venv-lowest/develop.stamp: requirements-dev.lock requirements-lowest.lock pyproject.toml
 	$(call environment,.venv-lowest,the lowest supported versions)
 	@$(call install,$(LOWEST),-r requirements-dev.lock)
 	@$(call install,$(LOWEST),-r requirements-lowest.lock)
 	@$(call install,$(LOWEST),$(EDITABLE))
 	@touch $@
 
-.venv-newest/develop.stamp: $(PROJECTS)  # remove the folder to get newer versions
+.venv-newest/develop.stamp: pyproject.toml  # remove the folder to get newer versions
 	$(call environment,.venv-newest,the newest versions)
 	@$(NEWEST)/python tests/requirements.py dev > .venv-newest/requirements.in
 	@$(call install,$(NEWEST),--upgrade -r .venv-newest/requirements.in)
@@ -109,12 +108,11 @@ mutants: .venv/develop.stamp  ## Break the rules of the ledger one at a time; a 
 	.venv-dist/bin/pip install --quiet --disable-pip-version-check -c requirements-dev.lock hatchling shiv twine check-wheel-contents
 	@touch $@
 
-dist: .venv-dist/stamp  ## Build wheels, sdists and the single file payment-sandbox.pyz into dist/
+dist: .venv-dist/stamp  ## Build the wheel, the sdist and the single file payment-sandbox.pyz into dist/
 	.venv-dist/bin/python tests/dist.py
 
 COMPILE := $(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header
 
 lock: .venv/develop.stamp  ## Update the pinned dependencies
 	$(BIN)/python -m tests.requirements serve | $(COMPILE) -o requirements.lock -
-	$(BIN)/python -m tests.requirements image | $(COMPILE) -o requirements-image.lock -
 	$(BIN)/python -m tests.requirements dev | $(COMPILE) --allow-unsafe -o requirements-dev.lock -

@@ -39,13 +39,6 @@ ROWS_MAX = 12
 """The rows of a table on a state file; there are as many payment methods."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Accept the setting of the plugin in an environment without it, as with the sdist of the engine."""
-    if not pluginmanager.hasplugin("payment-sandbox"):
-        parser.addini("payment_review", "a setting of the plugin")
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import modules of which no test is selected: ``make prove`` needs one in five."""
     is_slow = any(collection_path.is_relative_to(TESTS / folder) for folder in SLOW_FOLDERS)

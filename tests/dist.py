@@ -1,4 +1,4 @@
-"""Builds the release files: all Python distributions, one file that runs with any Python, and two packages.
+"""Builds the release files: the wheel and the sdist, one file that runs with any Python, and two packages.
 
     make dist
 
@@ -22,7 +22,6 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile, ZipInfo
 
 ROOT = Path(__file__).parent.parent
-PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))
 FILE = "payment-sandbox.pyz"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 LINUX = ("manylinux2014_x86_64", "manylinux_2_28_x86_64", "manylinux_2_34_x86_64")
@@ -39,7 +38,7 @@ EPOCH = "1767225600"  # 2026-01-01: the modification time of all files, so that 
 
 def build(folder: Path, downloads: Path) -> list[Path]:
     """Build everything in a folder; ``downloads`` caches the downloaded wheels."""
-    built = distributions(folder)
+    built = wheel_and_sdist(folder)
     own_wheels = [path for path in built if path.suffix == ".whl"]
     with TemporaryDirectory() as temporary:
         site = Path(temporary) / "site"
@@ -86,11 +85,10 @@ def php_package(folder: Path) -> Path:
     return target
 
 
-def distributions(folder: Path, projects: Sequence[Path] = PROJECTS) -> list[Path]:
-    """Build the wheels and sdists of distributions in a new folder."""
+def wheel_and_sdist(folder: Path) -> list[Path]:
+    """Build the wheel and the sdist in a new folder."""
     folder.mkdir(parents=True)
-    for project in projects:
-        run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=project)
+    run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=ROOT)
     return sorted(folder.iterdir())
 
 
@@ -108,7 +106,7 @@ def wheels(folder: Path) -> list[Path]:
 def download_wheels(folder: Path) -> Iterator[Path]:
     """Download the wheels of all dependencies."""
     host = folder / "host"
-    download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements-image.lock"))
+    download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements.lock"))
     for wheel in sorted(host.glob("*.whl")):
         if wheel.name.endswith("-none-any.whl"):
             yield wheel

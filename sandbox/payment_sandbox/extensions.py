@@ -1,4 +1,4 @@
-"""Optional libraries and distributions: ``NotInstalled`` names what to install for a missing one."""
+"""What to install for a feature whose libraries are missing."""
 
 import json
 import sys
@@ -21,10 +21,10 @@ TLS_EXTRA: Final = "payment-sandbox[tls]"
 
 
 class NotInstalled(Exception):
-    """A distribution or an extra is missing; the message contains the installation command."""
+    """An extra is missing; the message contains the installation command."""
 
-    def __init__(self, feature: str, distribution: str) -> None:
-        super().__init__(f"{feature} needs {distribution}: {_pip()} install '{installable(distribution)}'")
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs {extra}: {_pip()} install '{installable(extra)}'")
 
 
 def _pip() -> str:
@@ -35,16 +35,14 @@ def _pip() -> str:
     return str(pip) if pip.is_file() and which("pip") != str(pip) else "pip"
 
 
-def installable(distribution: str) -> str:
-    """Return the distribution's folder in the clone that this package came from, or else its name."""
-    name, bracket, extras = distribution.partition("[")
+def installable(extra: str) -> str:
+    """Return the extra with the clone that this package came from, or else with its name."""
     origin: dict[str, Any] = {}
     with suppress(metadata.PackageNotFoundError):  # the single file has no metadata
         origin = json.loads(metadata.distribution("payment-sandbox").read_text("direct_url.json") or "{}")
     clone = Path(unquote(origin.get("url", "").removeprefix("file://")))
-    folder = clone if name == "payment-sandbox" else clone / "sandbox" / name.replace("-", "_")
-    is_cloned = clone.is_absolute() and (folder / "pyproject.toml").is_file()
-    return f"{folder}{bracket}{extras}" if is_cloned else distribution
+    is_cloned = clone.is_absolute() and (clone / "pyproject.toml").is_file()
+    return extra.replace("payment-sandbox", str(clone), 1) if is_cloned else extra
 
 
 def missing_library(error: ModuleNotFoundError) -> NotInstalled:

@@ -151,13 +151,11 @@ def test_a_shell_completes_commands_options_and_scenarios() -> None:
         (f"{ROOT}/.venv", f"{ROOT}/.venv/bin/pip install"),  # not the one on the PATH
     ],
 )
-def test_a_missing_distribution_is_installed_where_the_sandbox_is(
+def test_a_missing_extra_is_installed_where_the_sandbox_is(
     prefix: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a pipx environment, plain pip would install the distribution elsewhere; it comes from the same clone."""
+    """In a pipx environment, plain pip would install the extra elsewhere; it comes from the same clone."""
     monkeypatch.setattr(sys, "prefix", prefix)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    message = str(NotInstalled("the fixture", "pytest-payment-sandbox"))
-    folder = f"{ROOT}/sandbox/pytest_payment_sandbox"
-    assert message == f"the fixture needs pytest-payment-sandbox: {install} '{folder}'"
-    assert str(NotInstalled("serve", "payment-sandbox[tls]")).endswith(f"{install} '{ROOT}[tls]'")
+    message = str(NotInstalled("--tls", "payment-sandbox[tls]"))
+    assert message == f"--tls needs payment-sandbox[tls]: {install} '{ROOT}[tls]'"

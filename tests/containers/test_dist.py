@@ -16,8 +16,6 @@ from tests.support.tools import unavailable
 
 pytestmark = pytest.mark.timeout(600)  # it downloads the packages of every platform
 
-DISTRIBUTIONS = {"payment_sandbox", "pytest_payment_sandbox"}
-
 
 @pytest.fixture
 def single(tmp_path: Path) -> Path:
@@ -77,8 +75,7 @@ def test_the_single_file(single: Path, tmp_path: Path) -> None:
     """The single file works; a single test, so that it is built once."""
     files = index_files(sorted(single.parent.iterdir()))
     # without the packages for npm and Composer
-    assert {path.name.partition("-")[0] for path in files} == DISTRIBUTIONS
-    assert len(files) == 2 * len(DISTRIBUTIONS)
+    assert [path.name.partition("-")[0] for path in files] == ["payment_sandbox"] * 2
     check_file(single)
     for number, python in enumerate(pythons()):
         folder = tmp_path / str(number)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.ui.docs.library import read_source
-from tests.requirements import declared, name_of
+from tests.requirements import declared
 from tests.support.blocks import blocks
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT, run_command
-from tests.support.environments import cached, install_wheels, made_once
+from tests.support.environments import cached, install_wheel, made_once
 from tests.support.tools import unavailable
 
 PROJECTS = ROOT / "tests" / "howto" / "projects"
@@ -55,7 +55,7 @@ def environment_of(project: str, versions: dict[str, str]) -> Path:
     required = (PROJECTS / project / "requirements.txt").read_text().split()
     for name, version in versions.items():
         required = [f"{name}=={version}" if line.startswith(f"{name}==") else line for line in required]
-    needed = [each for name in names_of(project) for each in requirements_of(name, project)]
+    needed = requirements_of(project)
 
     def make(folder: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
@@ -69,26 +69,19 @@ def environment_of(project: str, versions: dict[str, str]) -> Path:
     return cached(project, [*required, *needed], make) / "bin"
 
 
-def names_of(project: str) -> list[str]:
-    """Return the distributions that the project's page installs."""
-    return ["payment_sandbox"] if project == "unittest" else ["payment_sandbox", "pytest_payment_sandbox"]
-
-
-def requirements_of(name: str, project: str) -> list[str]:
-    """Return what a distribution requires apart from ours, with the extras that the project's page installs."""
-    declaration = declared(ROOT if name == "payment_sandbox" else ROOT / "sandbox" / name)["project"]
-    needed = [each for each in declaration["dependencies"] if name_of(each) != "payment-sandbox"]
-    has_extra = name == "payment_sandbox" and "clone[server]" in section_of(project)
-    return [*needed, *(declaration["optional-dependencies"]["server"] if has_extra else [])]
+def requirements_of(project: str) -> list[str]:
+    """Return what the sandbox requires, with the extra that the project's page installs, and pytest."""
+    declaration = declared()["project"]
+    extra = declaration["optional-dependencies"]["server"] if "clone[server]" in section_of(project) else []
+    return [*declaration["dependencies"], *extra, *([] if project == "unittest" else ["pytest>=8.3"])]
 
 
 @pytest.fixture
-def ours(project: str, shared: Path, wheels: list[Path]) -> Path:
-    """The folder of our packages that the project's page installs, from the wheels."""
-    chosen = [wheel for wheel in wheels if wheel.name.partition("-")[0] in names_of(project)]
+def ours(shared: Path, wheel: Path) -> Path:
+    """The folder of our packages, from the wheel."""
     return made_once(
-        shared / f"packages-{len(chosen)}",
-        lambda folder: install_wheels(chosen, ["install", "--target", str(folder)]),
+        shared / "packages",
+        lambda folder: install_wheel(wheel, ["install", "--target", str(folder)]),
     )
 
 

@@ -23,8 +23,7 @@ from tests.support.tools import require
 
 PAGE = list(blocks(read_source("operation").partition("\n## One sandbox for a team\n")[0]))
 INSTALLATION = re.compile(
-    r"pip install -r requirements\.txt \./payment-sandbox \./payment-sandbox/sandbox/pytest_payment_sandbox"
-    r"( pytest-xdist)?|pipx install '\./payment-sandbox\[server\]'"
+    r"pip install -r requirements\.txt \./payment-sandbox pytest( pytest-xdist)?|pipx install '\./payment-sandbox\[server\]'"
 )
 CHECKOUT = {"repository": "${{ vars.SANDBOX_REPOSITORY }}", "path": "payment-sandbox"}
 SUITE = """
@@ -135,8 +134,8 @@ def tools() -> Path:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("start", ["uvx", "pipx run"])
-def test_it_runs_without_an_installation(start: str, tools: Path, wheels: list[Path], tmp_path: Path) -> None:
-    """The page's command runs with our wheels from a folder instead of an index."""
+def test_it_runs_without_an_installation(start: str, tools: Path, wheel: Path, tmp_path: Path) -> None:
+    """The page's command runs with our wheel from a folder instead of an index."""
     (line,) = (
         part
         for row in read_source("operation").splitlines()
@@ -144,8 +143,8 @@ def test_it_runs_without_an_installation(start: str, tools: Path, wheels: list[P
         if part.startswith(f"{start} ")
     )
     variables = {
-        "UV_FIND_LINKS": str(wheels[0].parent),
-        "PIP_FIND_LINKS": str(wheels[0].parent),
+        "UV_FIND_LINKS": str(wheel.parent),
+        "PIP_FIND_LINKS": str(wheel.parent),
         "HOME": str(tmp_path),
         "UV_CACHE_DIR": str(tmp_path / "uv"),
         "PIPX_HOME": str(tmp_path / "pipx"),

@@ -1,4 +1,4 @@
-"""The built wheels contain all that a merchant needs; the checkout is not used."""
+"""The built wheel contains all that a merchant needs; the checkout is not used."""
 
 import subprocess
 import zipfile
@@ -9,6 +9,7 @@ import pytest
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.ui.docs.library import PAGE_NAMES
 from tests.support.documentation import ROOT, run_command
+from tests.support.packages import PACKAGES
 
 pytestmark = pytest.mark.prove
 
@@ -23,7 +24,8 @@ def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     read = {
         path.relative_to(ROOT / "sandbox")
-        for path in (ROOT / "sandbox" / "payment_sandbox").rglob("*")
+        for package in PACKAGES
+        for path in package.rglob("*")
         if path.is_file()
     }
     expected = {str(path) for path in read if "__pycache__" not in path.parts}

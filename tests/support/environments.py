@@ -47,7 +47,7 @@ def cached(name: str, contents: Sequence[str], make: Callable[[Path], object]) -
     return made_once(CACHE / f"{name}-{digest}", make)
 
 
-def environment_with(wheels: Sequence[Path], folder: Path, without: Collection[str] = ()) -> Path:
+def environment_with(folder: Path, wheel: Path | None = None, without: Collection[str] = ()) -> Path:
     """Make an environment, and return the folder of its programs.
 
     Libraries come from this environment, ``without`` those of these names. A line in a ``.pth`` file adds a
@@ -58,13 +58,13 @@ def environment_with(wheels: Sequence[Path], folder: Path, without: Collection[s
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     (packages / "sitecustomize.py").write_text(WITHOUT.format(blocked=sorted(without)) if without else "")
-    if wheels:
-        install_wheels(wheels, ["--python", str(python), "install"])
+    if wheel is not None:
+        install_wheel(wheel, ["--python", str(python), "install"])
     return folder / "bin"
 
 
-def install_wheels(wheels: Sequence[Path], command: Sequence[str]) -> None:
-    """Install wheels without their requirements, with a command of pip such as ``install --target ...``."""
+def install_wheel(wheel: Path, command: Sequence[str]) -> None:
+    """Install a wheel without its requirements, with a command of pip such as ``install --target ...``."""
     options = ["--quiet", "--no-index", "--no-deps", "--ignore-installed", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", *command, *options]
-    subprocess.run([*pip, *map(str, wheels)], check=True, capture_output=True)
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)

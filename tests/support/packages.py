@@ -1,4 +1,4 @@
-"""Folders and modules of the distributions."""
+"""Folders and modules of both packages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,15 +6,11 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = ROOT / "sandbox"
-MAIN: Final = SOURCE / "payment_sandbox"
-WINGS: Final = tuple(
-    sorted(file.parent for file in SOURCE.glob("*/__init__.py") if file.parent.name != MAIN.name)
-)
-PACKAGES: Final = (MAIN, *WINGS)
+PACKAGES: Final = (SOURCE / "payment_sandbox", SOURCE / "pytest_payment_sandbox")
 
 
 def sources() -> Iterator[Path]:
-    """Yield every module of all packages."""
+    """Yield every module of both packages."""
     for package in PACKAGES:
         yield from sorted(package.rglob("*.py"))
 

@@ -36,7 +36,7 @@ INTERRUPTED: Final = 130  # the exit code of shells after SIGINT
 
 
 class Program(Group):
-    """The commands; those for a running server are loaded once they are needed."""
+    """The commands; those for a running server are added when they are needed."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -44,7 +44,7 @@ class Program(Group):
         return super().list_commands(context)
 
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None if there is no such command."""
+        """Return a command, if there is one with this name."""
         if cmd_name not in self.commands:
             self.add_remote_commands()
         return super().get_command(context, cmd_name)

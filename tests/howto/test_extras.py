@@ -1,7 +1,6 @@
-"""Each distribution works without the others, and names the package to install if one is missing."""
+"""The wheel works without its extras, and names the one to install if something of it is missing."""
 
 import json
-import re
 import shutil
 import subprocess
 import tarfile
@@ -11,42 +10,35 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.version import __version__
-from tests.dist import distributions
-from tests.requirements import PROJECTS, declared, name_of
+from tests.dist import wheel_and_sdist
+from tests.requirements import declared, name_of
 from tests.support.blocks import Block
 from tests.support.documentation import of, run_command
 from tests.support.environments import environment_with, made_once
-from tests.support.packages import ROOT, WINGS
+from tests.support.packages import ROOT
 from tests.support.samples import of_the_day
 
 MODULES = {
     "markdown-it-py": "markdown_it",
     "mdit-py-plugins": "mdit_py_plugins",
 }
-SERVER = declared(ROOT)["project"]["optional-dependencies"]["server"]
+SERVER = declared()["project"]["optional-dependencies"]["server"]
 EXTRAS = [name_of(each) for each in SERVER] + ["trustme"]
 NEEDED_BY_SUITES = {"jinja2"}  # by the Flask of the examples
-ENGINE = ("kernel", "orders", "forms", "projects", "journeys")
+ROOMS = ("kernel", "orders", "forms", "projects")
 
 
 def test_all_have_one_version() -> None:
-    """All distributions have one version, and require it of the sandbox, whose internals they share."""
-    for folder in PROJECTS[1:]:
-        project = declared(folder)["project"]
-        assert project["version"] == __version__
-        requirements = [each for each in project["dependencies"] if name_of(each) == "payment-sandbox"]
-        assert [each.partition("==")[2] for each in requirements] == [__version__]
+    """The packages for Node and PHP have the version of the wheel."""
     for file in ("node/package.json", "php/composer.json"):
         assert json.loads((ROOT / "sandbox" / file).read_text())["version"] == __version__
 
 
 @pytest.fixture(scope="module")
-def base(shared: Path, wheels: list[Path]) -> Path:
-    """The programs of an environment with the sandbox, the pytest plugin, and their requirements."""
-    names = ("payment_sandbox", "pytest_payment_sandbox")
-    ours = [wheel for wheel in wheels if wheel.name.partition("-")[0] in names]
+def base(shared: Path, wheel: Path) -> Path:
+    """The programs of an environment with the wheel and its requirements, without those of the extras."""
     without = {MODULES.get(each, each) for each in EXTRAS if each not in NEEDED_BY_SUITES}
-    return made_once(shared / "base", lambda folder: environment_with(ours, folder, without)) / "bin"
+    return made_once(shared / "base", lambda folder: environment_with(folder, wheel, without)) / "bin"
 
 
 def run(base: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -56,27 +48,31 @@ def run(base: Path, command: str, folder: Path) -> subprocess.CompletedProcess[s
 
 @pytest.mark.prove
 @pytest.mark.parametrize("block", of("python", "pytest"))
-def test_the_pytest_page_needs_the_plugin_only(base: Path, block: Block, tmp_path: Path) -> None:
-    """Every example on the pytest page passes with the plugin only."""
+def test_the_pytest_page_needs_no_extra(base: Path, block: Block, tmp_path: Path) -> None:
+    """Every example on the pytest page passes without the extras."""
     (tmp_path / "test_pasted.py").write_text(block.text)
     result = run(base, "python -m pytest -q -p no:cacheprovider", tmp_path)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize(
-    ("command", "distribution"),
-    [
-        ("serve --port 0", "payment-sandbox[server]"),
-    ],
-)
-def test_a_command_says_what_it_needs(base: Path, command: str, distribution: str, tmp_path: Path) -> None:
+def test_a_command_says_what_it_needs(base: Path, tmp_path: Path) -> None:
     """A command prints one line with the installation that it needs."""
-    result = run(base, f"payment-sandbox {command}", tmp_path)
+    result = run(base, "payment-sandbox serve --port 0", tmp_path)
     assert result.returncode == 2
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
-    assert line.endswith(f"pip install '{distribution}'")
+    assert line.endswith("pip install 'payment-sandbox[server]'")
+
+
+@pytest.mark.prove
+def test_the_plugin_is_inert_without_pytest(wheel: Path, tmp_path: Path) -> None:
+    """The program and the package work without pytest, which the wheel does not require."""
+    programs = environment_with(tmp_path / "environment", wheel, {"pytest"})
+    served = "python -c 'from payment_sandbox import PaymentSandboxServer as S; S().stop(); print(1)'"
+    result = run(programs, f"payment-sandbox --version; {served}", tmp_path)
+    assert result.stdout.splitlines() == [f"payment-sandbox, version {__version__}", "1"], result.stderr
+    assert not [each for each in requires("payment-sandbox") or () if name_of(each) == "pytest"]
 
 
 IN_PROCESS = """
@@ -128,61 +124,47 @@ def pytest_collection_modifyitems(items):
 """A plugin that selects one case of each test."""
 
 
-def run_tests(programs: Path, folder: Path, folders: list[str], *options: str, path: str) -> None:
+def run_tests(programs: Path, folder: Path, folders: list[str], path: str) -> None:
     """Run each test of some folders once with the programs of an environment."""
     (folder / "first_cases.py").write_text(FIRST_CASES)
-    options = ("-n", "2", "-p", "first_cases", *options)
+    options = ("-n", "2", "-p", "first_cases")
     command = [str(programs / "python"), "-m", "pytest", "-q", *options, *folders]
     result = run_command(command, folder, 800, PYTHONPATH=path)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
-def test_the_tests_of_the_engine_import_no_other_distribution() -> None:
-    """The tests that the sdist of the engine must pass import only the engine, at most in a function."""
-    modules = [path for room in ENGINE for path in (ROOT / "tests" / room).rglob("*.py")]
-    wings = {wing.name for wing in WINGS}
-    texts = [
-        path.read_text(encoding="utf-8") for path in (*modules, *(ROOT / "tests" / "support").rglob("*.py"))
-    ]
-    imported = {name for text in texts for name in re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)}
-    assert imported & wings == set()
-
-
 @pytest.mark.prove
 @pytest.mark.timeout(900)
-def test_the_sdist_of_the_engine_passes_its_tests(tmp_path: Path) -> None:
-    """The sdist contains what its tests need, without the other distributions."""
-    (sdist,) = (path for path in distributions(tmp_path / "built", [ROOT]) if path.suffix == ".gz")
+def test_the_sdist_passes_its_tests(tmp_path: Path) -> None:
+    """The sdist contains what its tests need."""
+    (sdist,) = (path for path in wheel_and_sdist(tmp_path / "built") if path.suffix == ".gz")
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     folder = tmp_path / sdist.name.removesuffix(".tar.gz")
-    wings = [wing.name for wing in WINGS]
-    assert not [name for name in wings if (folder / "sandbox" / name).exists()]
-    programs = environment_with([], tmp_path / "environment", wings)
+    programs = environment_with(tmp_path / "environment")
     journeys = [f"tests/journeys/{path.name}" for path in (folder / "tests" / "journeys").glob("test_*.py")]
-    tests = [*(f"tests/{room}" for room in ENGINE[:-1]), *of_the_day(journeys, 5)]  # the wheels pass them all
-    run_tests(programs, folder, tests, "-p", "no:payment-sandbox", path=f"{folder / 'sandbox'}:{folder}")
+    tests = [*(f"tests/{room}" for room in ROOMS), *of_the_day(journeys, 5)]  # the wheel passes them all
+    run_tests(programs, folder, tests, path=f"{folder / 'sandbox'}:{folder}")
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(900)
-def test_the_journeys_pass_with_the_wheels(installed: Path, tmp_path: Path) -> None:
-    """The journeys pass with the wheels of all distributions, and without their source."""
+def test_the_journeys_pass_with_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """The journeys pass with the wheel, and without its source."""
     for name in ("tests", "scenarios"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     run_tests(installed, tmp_path, ["tests/journeys", "tests/client"], path=str(tmp_path))
 
 
-def test_the_plugin_adds_few_packages() -> None:
-    """The plugin adds at most four packages to those of a shop's suite."""
+def test_few_packages_are_added_to_a_suite() -> None:
+    """At most three packages are added to those of a shop's suite."""
     suite = {"flask", "werkzeug", "marshmallow", "requests", "urllib3", "idna", "click", "pytest"}
-    folders = (ROOT, ROOT / "sandbox" / "pytest_payment_sandbox")
-    added = {name_of(each) for folder in folders for each in declared(folder)["project"]["dependencies"]}
+    added = {name_of(each) for each in declared()["project"]["dependencies"]}
     indirect = {
         name_of(requirement)
-        for each in added - suite - {"payment-sandbox"}
+        for each in added - suite
         for requirement in requires(each) or []
         if "extra ==" not in requirement
     }
-    assert len({"pytest-payment-sandbox", "payment-sandbox", *(added - suite), *(indirect - suite)}) <= 4
+    assert len({"payment-sandbox", *(added - suite), *(indirect - suite)}) <= 3
