@@ -1,13 +1,14 @@
-"""Help, checks and completion, and one-line messages for mistakes."""
+"""Help and checks, and one-line messages for mistakes."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from payment_sandbox.cli.main import commands
 from payment_sandbox.extensions import NotInstalled
 from payment_sandbox.version import __version__
 from tests.support.commands import command, run, run_program
@@ -20,6 +21,15 @@ def test_help_and_version() -> None:
     assert __version__ in run("--version").stdout
 
 
+def test_these_are_all_commands() -> None:
+    """Other calls of the control API are made with curl."""
+    names = (
+        "act check clock docs faults health journal listen mcp order orders pay projects redeliver reset restore "
+        "review scan scenario serve settings snapshot trigger wait watch webhooks"
+    )
+    assert commands.list_commands(click.Context(commands)) == names.split()
+
+
 def test_check_warns_about_rules_without_effect(tmp_path: Path) -> None:
     """A warning has line and column; the file is still valid."""
     file = tmp_path / "x.yaml"
@@ -30,11 +40,6 @@ def test_check_warns_about_rules_without_effect(tmp_path: Path) -> None:
     warning, fine = result.stdout.splitlines()
     assert warning.startswith(f"{file}:3:12: rules[0].when.payment_method warning: is not possible in test")
     assert fine == f"{file}: x is fine, rules: 1"
-
-
-def test_schema_prints_what_editors_need() -> None:
-    """The command prints the JSON Schema of scenario files."""
-    assert json.loads(run("schema").stdout)["title"] == "Scenario"
 
 
 def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
@@ -74,14 +79,10 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
         (["serve", "--allow-host", "a b"], "--allow-host"),
         (["serve", "--allow-host", ""], "--allow-host"),
         (["serve", "--public-url", "http://pay.example:99999"], "--public-url"),
-        (["completion"], "bash, zsh, fish"),
         (["serve", "--webhook-url", "localhost:3000"], "--webhook-url: "),
         (["serve", "--webhook-url", "ftp://shop.test/"], "http://localhost:3000/webhook"),
         (["serve", "--webhook-url", "http://"], "http://localhost:3000/webhook"),
         (["serve", "--webhook-url", "http://shop.test:99999/"], "http://localhost:3000/webhook"),
-        (["serve", "--tls", "--tls-cert", "x.pem"], "use one of the two"),
-        (["serve", "--tls-key", "x.pem"], "--tls-key needs --tls-cert"),
-        (["serve", "--tls-cert", "no-such.pem"], "--tls-cert: there is no file no-such.pem"),
         (["serve", "--webhook-ca", "no-such.pem"], "--webhook-ca: there is no file no-such.pem"),
         (["serve", "--stand-in-for", "https://x.example"], "not a host name such as api.provider.example"),
         (["serve", "--stand-in-for", "localhost"], "not a host name such as api.provider.example"),
@@ -117,30 +118,9 @@ def test_without_a_command_there_is_help() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_a_full_disk_is_one_clear_line() -> None:
     """A full disk prints one line and exits with code 2."""
-    result = run_program(["sh", "-c", 'exec "$@" > /dev/full', "sh", *command("schema")])
+    result = run_program(["sh", "-c", 'exec "$@" > /dev/full', "sh", *command("docs")])
     assert result.returncode == 2
     assert result.stderr == "payment-sandbox: cannot write: No space left on device\n"
-
-
-def completions(*words: str, **more: str) -> list[str]:
-    """Return the shell's completions of the last word."""
-    environment = {
-        "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(["payment-sandbox", *words]),
-        "COMP_CWORD": str(len(words)),
-    }
-    return [line.partition(",")[2] for line in run(**environment, **more).stdout.splitlines()]
-
-
-def test_a_shell_completes_commands_options_and_scenarios() -> None:
-    """The completion script is one line in the shell's start-up file."""
-    assert {"scenario", "schema"} <= set(completions("sc"))
-    assert all(each.startswith("sc") for each in completions("sc"))
-    assert "--ready-file" in completions("serve", "--re")
-    assert completions("scenario", "webhook-l") == ["webhook-late", "webhook-lost"]
-    assert completions("serve", "--scenario", "lost") == ["lost-create-response"]
-    for shell in ("bash", "zsh", "fish"):
-        assert "_PAYMENT_SANDBOX_COMPLETE" in run("completion", shell).stdout
 
 
 @pytest.mark.parametrize(

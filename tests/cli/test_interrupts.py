@@ -71,7 +71,7 @@ def test_serve_can_be_interrupted_while_it_loads(moment: int, tmp_path: Path) ->
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_other_commands_can_be_interrupted_while_they_load(moment: int, tmp_path: Path) -> None:
     """They exit with the code of an interrupt."""
-    with interrupted(tmp_path / "interrupted", moment, "schema") as process:
+    with interrupted(tmp_path / "interrupted", moment, "docs") as process:
         _, errors = process.communicate()
         assert errors.strip() == "", "click adds a line break after ^C"
         assert process.returncode in (0, KILLED_BY_SIGINT, INTERRUPTED)

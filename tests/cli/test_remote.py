@@ -74,8 +74,29 @@ def test_a_program_gets_json(run: Run, watched: Sandbox) -> None:
     assert json.loads(run("health", "--json").stdout)["status"] == "ok"
     assert json.loads(run("clock", "--rate", "60", "--json").stdout)["rate"] == 60
     assert json.loads(run("clock", "--freeze", "--json").stdout)["mode"] == "frozen"
-    printed, served = json.loads(run("openapi").stdout), watched.get("/openapi.json").json()
-    assert {**printed, "servers": served["servers"]} == served
+
+
+def test_a_project_returns_to_a_snapshot(run: Run, watched: Sandbox, tmp_path: Path) -> None:
+    """A snapshot is printed as JSON, and restored from a file; a file that is none is refused."""
+    file = tmp_path / "state.json"
+    order = watched.place(card(), description="two\nlines")
+    file.write_text(run("snapshot").stdout)
+    watched.pay(order)
+    assert run("restore", str(file)).stdout == f"project {watched.project['project_id']} is restored\n"
+    assert (watched.read(order)["status"], watched.read(order)["description"]) == ("new", "two\nlines")
+    for text, problem in (("{", "state.json is not JSON: "), ("{}", "400: "), ("[" * 100_000, "is not JSON")):
+        file.write_text(text)
+        refused = run("restore", str(file))
+        assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_code_is_scanned(run: Run, watched: Sandbox) -> None:
+    """The scan creates an order of the amount that the payer enters."""
+    code = {"amount": 100, "amount_changeable": True, "amount_min": 50, "amount_max": 900}
+    made = watched.post("/v1/bankqr/", {**code, "description": "Coffee"}).json()
+    printed = run("scan", made["id"], "--amount", "500").stdout
+    (order,) = watched.get("/control/orders/").json()["items"]
+    assert (printed, order["amount"]) == (f"order {order['id']} is processing\n", 500)
 
 
 def test_the_review_of_all_projects_names_their_tests(run: Run, watched: Sandbox) -> None:

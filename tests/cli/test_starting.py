@@ -13,7 +13,6 @@ import requests
 
 from payment_sandbox.cli.server_process import bound_pauses
 from tests.cli.test_serve import url_in
-from tests.serving.test_tls import certificate_files
 from tests.support.commands import Serve, run
 from tests.support.shop import Shop
 
@@ -159,15 +158,6 @@ def test_the_output_names_the_authority_to_trust(
     assert f"curl --cacert {file} " in lines
     assert f"trust {file}; see https://" in lines
     assert f"SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file}\n" in lines  # requests ignores the first one
-
-
-def test_a_certificate_of_ones_own(serve: Serve, tmp_path: Path) -> None:
-    """With a given certificate, the sandbox creates no authority."""
-    certificate, key, issuer = certificate_files(tmp_path)
-    facts = start_serve(serve, "--tls-cert", str(certificate), "--tls-key", str(key))
-    assert "ca_file" not in facts
-    url = facts["url"].replace("127.0.0.1", "localhost")
-    assert run("health", "--url", url, "--ca", str(issuer)).stdout.startswith("ok")
 
 
 def test_a_variable_without_a_port_is_ignored(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
-"""The generated parts of the documentation: blocks of pages, and examples of calls."""
+"""The generated parts of the documentation: blocks of pages, examples of calls, the schema of scenarios."""
 
 import csv
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
@@ -12,6 +13,7 @@ import payment_sandbox.web
 from payment_sandbox.delivery.receivers import REPLACED_MAX
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.forms.fields import Label
+from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
@@ -25,6 +27,7 @@ from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     PATH_LENGTH_MAX,
 )
+from payment_sandbox.scenarios.catalogue import ready_folder
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX
@@ -46,6 +49,7 @@ from tests.support.documentation import ROOT
 WEB: Final = Path(payment_sandbox.web.__file__).parent
 PAGES: Final = WEB.parent / "ui" / "docs" / "pages"
 EXAMPLES: Final = WEB / "examples.json"
+SCHEMA: Final = ready_folder() / "scenario.schema.json"
 
 
 class Limit(NamedTuple):
@@ -201,6 +205,7 @@ def generated_files() -> Iterator[tuple[Path, str]]:
     """Yield every generated file and every page, with its up-to-date text."""
     yield from generated_clients()
     yield EXAMPLES, recorded_examples()
+    yield SCHEMA, json.dumps(file_schema(), indent=2) + "\n"
     for name in PAGE_NAMES:
         file = PAGES / f"{name}.md"
         yield file, fill_in(file.read_text(encoding="utf-8"))

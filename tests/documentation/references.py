@@ -23,9 +23,9 @@ from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variation_catalogue import all_offers, rehearsal_variations
-from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 from tests.documentation.tables import code, fields, table
+from tests.support.projects import openapi_description
 
 SCENARIO_PARTS: Final = {
     "The document": None,

@@ -1,14 +1,12 @@
 """The command line: ``payment-sandbox serve`` and the other commands."""
 
 import gc
-import json
 import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
-from click.shell_completion import get_completion_class
 
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.serve import serve
@@ -20,15 +18,12 @@ from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
     from payment_sandbox.cli import mcp, remote
-    from payment_sandbox.operations import choose_scenario, review_scenario
-    from payment_sandbox.serving import server
+    from payment_sandbox.operations import review_scenario
     from payment_sandbox.ui.docs import sections
 else:
     mcp = lazy("payment_sandbox.cli.mcp")
     remote = lazy("payment_sandbox.cli.remote")
-    choose_scenario = lazy("payment_sandbox.operations.choose_scenario")
     review_scenario = lazy("payment_sandbox.operations.review_scenario")
-    server = lazy("payment_sandbox.serving.server")
     sections = lazy("payment_sandbox.ui.docs.sections")
 
 PROGRAM: Final = "payment-sandbox"
@@ -89,18 +84,6 @@ def check(files: tuple[Path, ...]) -> None:
     sys.exit(1 if invalid_count else 0)
 
 
-@commands.command(epilog="Example: payment-sandbox openapi > openapi.json")
-def openapi() -> None:
-    """Print the description of both APIs, without a server."""
-    say(server.openapi_description())
-
-
-@commands.command(epilog="Example: payment-sandbox schema > scenario.schema.json")
-def schema() -> None:
-    """Print the JSON Schema of scenario files, for editors."""
-    say(*json.dumps(choose_scenario.file_schema(), indent=2).split("\n"))
-
-
 @commands.command(epilog="Example: payment-sandbox docs mistakes#read-the-order")
 @click.argument("section", default="agents")
 def docs(section: str) -> None:
@@ -109,16 +92,6 @@ def docs(section: str) -> None:
         say(*sections.section(section).split("\n"))
     except Unknown as unknown:
         raise click.ClickException(str(unknown)) from unknown
-
-
-@commands.command(epilog="Example: payment-sandbox completion bash")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print the shell completion script: eval "$(payment-sandbox completion bash)"."""
-    kind = get_completion_class(shell)
-    assert kind is not None, "click must support all three shells"
-    source = kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source()
-    say(*source.split("\n"))
 
 
 commands.add_command(serve)

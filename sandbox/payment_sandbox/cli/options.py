@@ -14,7 +14,6 @@ import click
 from payment_sandbox.forms import base
 from payment_sandbox.kernel.patterns import Pattern, make_printable
 from payment_sandbox.loading import lazy
-from payment_sandbox.scenarios import catalogue
 from payment_sandbox.serving import sessions
 
 if TYPE_CHECKING:
@@ -105,11 +104,6 @@ def is_server_url(url: str) -> bool:
         return False
     is_plain = not parts.query and not parts.fragment
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
-
-
-def scenario_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
-    """Return the names of the ready-made scenarios, for shell completion."""
-    return [name for name in catalogue.ready_names() if name.startswith(prefix)]
 
 
 SENTENCE_LENGTH_MAX: Final = 500

@@ -24,7 +24,6 @@ from payment_sandbox.cli.options import (
     Port,
     host_names,
     print_once,
-    scenario_names,
 )
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import make_printable
@@ -112,7 +111,7 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path),
     help="A folder of scenario files; may be given several times.",
 )
-@click.option("--scenario", shell_complete=scenario_names, help="The scenario of the first project.")
+@click.option("--scenario", help="The scenario of the first project.")
 @click.option("--profile", type=click.Choice(PROFILES), help="The settings for the plugins of a shop system.")
 @click.option(
     "--allow-host",
@@ -130,8 +129,6 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     help="The provider's host name, for shops with a hard-coded one; may be given several times.",
 )
 @click.option("--tls", is_flag=True, help="Serve https in addition to http, with a generated certificate.")
-@click.option("--tls-cert", type=file_path, help="Serve https with this certificate.")
-@click.option("--tls-key", type=file_path, help="The key of that certificate.")
 @click.option("--webhook-ca", type=file_path, help="Additional certificates to trust for webhooks.")
 @click.option(
     "--deliver-to",
@@ -246,7 +243,7 @@ _name_variables(serve)
 
 def _apply_provider_options(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
     """Set the TLS, host name and URL options for replacing a provider; return the port."""
-    options["tls"] = options["tls_cert"] is None
+    options["tls"] = True
     options["allow_hosts"] = (*options["allow_hosts"], *hosts)
     source = click.get_current_context().get_parameter_source("port")
     port = HTTPS_PORT if source is ParameterSource.DEFAULT else port

@@ -25,8 +25,6 @@ from payment_sandbox.storage.codec import NotStored, StateRefused
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from payment_sandbox.client import client
     from payment_sandbox.serving import http, tls
 else:
@@ -279,29 +277,16 @@ def _add_occupant(refused: str, host: str, port: int) -> str:
 
 def _security_settings(host: str, options: dict[str, Any]) -> Security:
     """Return the TLS settings of the server and its webhooks; remove their options."""
-    values = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
-    is_generated, certificate, key, receivers, is_insecure = values
+    serves_tls, receivers, is_insecure = map(options.pop, ("tls", "webhook_ca", "webhook_insecure"))
+    trusted = trust_of_option("--webhook-ca", receivers, is_insecure=is_insecure)
+    if not serves_tls:
+        return Security(trusted_receivers=trusted)
+    public_host = urlsplit(options["public_url"] or "").hostname
+    names = tls.certificate_names(host, public_host, options["allow_hosts"])
     try:
-        context = _server_tls_context(host, is_generated, certificate, key, options)
+        return Security(tls.create_own_context(names), trusted, tls.authority_file())
     except tls.CertificateRefused as refused:
         fail(str(refused))
-    trusted = trust_of_option("--webhook-ca", receivers, is_insecure=is_insecure)
-    return Security(context, trusted, tls.authority_file() if is_generated else None)
-
-
-def _server_tls_context(
-    host: str, is_generated: bool, certificate: Path | None, key: Path | None, options: dict[str, Any]
-) -> "SSLContext | None":
-    if is_generated and certificate is not None:
-        fail("--tls generates a certificate, and --tls-cert names one: use one of the two")
-    if key is not None and certificate is None:
-        fail("--tls-key needs --tls-cert, the certificate of the key")
-    if certificate is not None:
-        return tls.context_from_files(certificate, key)
-    if not is_generated:
-        return None
-    public_host = urlsplit(options["public_url"] or "").hostname
-    return tls.create_own_context(tls.certificate_names(host, public_host, options["allow_hosts"]))
 
 
 def warm_up(server: Server) -> None:

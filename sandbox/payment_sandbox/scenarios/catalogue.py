@@ -47,11 +47,6 @@ def with_profile(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**profile_settings(name), **{key: value for key, value in settings.items() if key != "profile"}}
 
 
-def ready_names() -> list[str]:
-    """Return the names of the ready-made scenarios: from files, and from the catalogue of variations."""
-    return sorted([*variation_catalogue.offered_scenarios(), *(path.stem for path in ready_texts())])
-
-
 @cache
 def ready_texts() -> Mapping[Path, str]:
     """Read the files of the ready-made scenarios once, because a test may hide them later."""

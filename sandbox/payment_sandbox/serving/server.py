@@ -7,28 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.loading import lazy
-from payment_sandbox.projects.project import Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.app import make_app
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.lazy_servers import SiteServer
-from payment_sandbox.serving.services import REAL_TIME, Housekeeper, ServerServices
-from payment_sandbox.serving.starting import create_projects, load_catalogue
+from payment_sandbox.serving.services import Housekeeper, ServerServices
+from payment_sandbox.serving.starting import create_projects
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.site import ServerContext
 
 if TYPE_CHECKING:
     from payment_sandbox.serving import http
     from payment_sandbox.serving.app import SandboxApp
     from payment_sandbox.storage import sqlite
-    from payment_sandbox.web import openapi
 else:
     http = lazy("payment_sandbox.serving.http")
     sqlite = lazy("payment_sandbox.storage.sqlite")
-    openapi = lazy("payment_sandbox.web.openapi")
 
 DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
 
@@ -157,13 +153,6 @@ def _create_app(config: ServerConfig, registry: Registry, endpoint: _Endpoint) -
         allow_hosts=(config.host, *config.allow_hosts),
         server_context=ServerContext(on_refused, speaks_tls=config.security.tls is not None),
     )
-
-
-def openapi_description() -> str:
-    """Return the OpenAPI 3.1 description of both APIs as JSON text."""
-    public_url = "http://127.0.0.1:8080"
-    registry = Registry(Services(REAL_TIME), MemoryStorage(), load_catalogue())
-    return openapi.build_description(make_app(registry, public_url=public_url).parts(), public_url)
 
 
 def _open_file(state: Path | str | None) -> "sqlite.StateFile | None":

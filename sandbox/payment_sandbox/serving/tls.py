@@ -81,26 +81,6 @@ def _refuse_name(name: str) -> None:
         ) from error
 
 
-def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """Create a server context with a certificate from files; the key may be in the same file.
-
-    Raises:
-        CertificateRefused: a file cannot be read, or the two do not match.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    for file, option in ((certificate, "--tls-cert"), (key, "--tls-key")):
-        if file is not None and not file.is_file():
-            raise CertificateRefused(f"{option}: there is no file {file}")
-    try:
-        # without a callback, OpenSSL would ask for a password on the terminal
-        context.load_cert_chain(certificate, key, password=_refuse_password)
-    except PermissionError as error:
-        raise CertificateRefused(f"--tls-cert: cannot read {error.filename or certificate}") from error
-    except ssl.SSLError as error:
-        raise CertificateRefused(_explain_load_error(error, certificate, key)) from error
-    return context
-
-
 def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
     """Create a client context that trusts the system's certificates and a file's, or any certificate.
 
@@ -145,9 +125,7 @@ def _load_authority() -> "trustme.CA":
     try:
         create, load = trustme.CA, trustme.CA.from_pem
     except ImportError as error:
-        raise CertificateRefused(
-            f"{NotInstalled('--tls', TLS_EXTRA)}; or give a certificate with --tls-cert and --tls-key"
-        ) from error
+        raise CertificateRefused(str(NotInstalled("--tls", TLS_EXTRA))) from error
 
     folder = authority_folder()
     private, public = folder / AUTHORITY_FILE, folder / CERTIFICATE_FILE
@@ -227,17 +205,3 @@ def _temporary_file(path: Path, data: bytes, mode: int) -> Iterator[Path]:
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _refuse_password() -> str:
-    raise ssl.SSLError("the key is encrypted")
-
-
-def _explain_load_error(error: ssl.SSLError, certificate: Path, key: Path | None) -> str:
-    if "encrypted" in str(error):
-        return f"--tls-key: {key or certificate} is encrypted; give a key without a password"
-    if error.reason == "KEY_VALUES_MISMATCH":
-        return f"--tls-key: {key or certificate} is not the key of the certificate in {certificate}"
-    missing = "" if key is not None else ", or contains no key; pass the key with --tls-key"
-    files = f"{certificate} or {key}" if key is not None else str(certificate)
-    return f"--tls-cert: {files} is not in PEM format{missing}"

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from payment_sandbox.serving.server import openapi_description
 from tests.compat.packages import from_debian, python_with, version_in
 from tests.support.commands import run_program
 from tests.support.languages import GENERATOR, install_from_npm, openapi_generator
+from tests.support.projects import openapi_description
 from tests.support.servers import make_server
 from tests.support.tools import require
 

@@ -108,47 +108,27 @@ def _unknown_order(text: str, matching: int) -> str:
     return f"{problem} with {text!r}; give more of the id, or {NEWEST}; payment-sandbox orders lists all"
 
 
-def order_ids(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
-    """Return the newest orders of the server, for shell completion."""
-    try:
-        with client(*(context.params.get(name) for name in COMMON_OPTIONS)) as sandbox:
-            known = [NEWEST, *(item["id"] for item in sandbox.orders(limit=20))]
-    except SystemExit:
-        return []
-    return [order_id for order_id in known if order_id.startswith(prefix)]
-
-
 COMMANDS: Final[list[click.Command]] = []
-COVERED: Final[dict[str, Sequence[str]]] = {}
-"""The calls that have commands of their own, by command."""
 
 
-def remote(
-    name: str, *, example: str, parent: click.Group | None = None, covers: Sequence[str] = ()
-) -> Callable[[Any], Any]:
+def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
     """Declare a command for a running server, with the common options.
 
-    The function receives a ``CommandRun`` and the command's own options. The calls that it ``covers`` need no
-    other command.
+    The function receives a ``CommandRun`` and the command's own options.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
         run = _add_options(_run_command(function), needs_token=name in TOKEN_COMMANDS)
         declare = click.command if parent is None else parent.command
-        return _add_command(declare(name, epilog=f"Example: payment-sandbox {example}")(run), parent, covers)
+        command: click.Command = declare(name, epilog=f"Example: payment-sandbox {example}")(run)
+        if parent is None:
+            COMMANDS.append(command)
+        return command
 
     return make
 
 
-def _add_command(command: click.Command, parent: click.Group | None, covers: Sequence[str]) -> click.Command:
-    if parent is None:
-        COMMANDS.append(command)
-    if covers:
-        COVERED[str(command.name)] = covers
-    return command
-
-
-def group(name: str, *, example: str, covers: Sequence[str] = ()) -> Callable[[Any], click.Group]:
+def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
     """Declare a group of commands; the function runs if the user names no command of the group."""
 
     def make(function: Callable[..., None]) -> click.Group:
@@ -162,7 +142,7 @@ def group(name: str, *, example: str, covers: Sequence[str] = ()) -> Callable[[A
         epilog = f"Example: payment-sandbox {example}"
         create_group = click.group(name, cls=Group, invoke_without_command=True, epilog=epilog)
         command: click.Group = create_group(_add_options(run, needs_token=name in TOKEN_COMMANDS))
-        _add_command(command, None, covers)
+        COMMANDS.append(command)
         return command
 
     return make

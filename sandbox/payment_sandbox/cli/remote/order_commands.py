@@ -12,7 +12,6 @@ from payment_sandbox.cli.remote.command_run import (
     CommandRun,
     format_amount,
     format_table,
-    order_ids,
     parse_value,
     remote,
     split_assignments,
@@ -30,10 +29,10 @@ else:
 
 CARD: Final = "credit-card"
 
-order_argument = click.argument("order", default=NEWEST, shell_complete=order_ids)
+order_argument = click.argument("order", default=NEWEST)
 
 
-@remote("orders", example="orders --status completed --limit 5", covers=("orders",))
+@remote("orders", example="orders --status completed --limit 5")
 @click.option("--status", help="Only orders with this status.")
 @click.option("--method", help="Only orders with this payment method.")
 @click.option("--text", help="Only orders with this text in an id, number, name or email address.")
@@ -54,7 +53,7 @@ def orders(call: CommandRun, **filters: Any) -> None:
     call.table(call.sandbox.orders(**filters), lambda answer: map(row, answer), heads, "no orders")
 
 
-@remote("order", example="order last", covers=("overview", "timeline"))
+@remote("order", example="order last")
 @order_argument
 def order(call: CommandRun, order: str) -> None:
     """Show an order: its state, possible actions, pending events and history."""
@@ -103,8 +102,8 @@ def _webhook_lines(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
         yield from listen_hint(call)
 
 
-@remote("act", example="act last customer pay --card challenge", covers=("act",))
-@click.argument("order_id", shell_complete=order_ids)
+@remote("act", example="act last customer pay --card challenge")
+@click.argument("order_id")
 @click.argument("actor", type=click.Choice(list(ACTIONS)))
 @click.argument("action")
 @click.option("--card", help="The test card to pay with.")
@@ -143,6 +142,17 @@ def pay(
     call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
+@remote("scan", example="scan QR_ID")
+@click.argument("qr_id")
+@click.option("--amount", type=int, help="The amount in cents, if the payer may change it.")
+@click.option("--issuer-id", help="The bank to pay with.")
+def scan(call: CommandRun, qr_id: str, **details: Any) -> None:
+    """Scan a QR code as a payer, which creates an order."""
+    call.show(
+        call.sandbox.scan(qr_id, **details), lambda answer: f"order {answer['id']} is {answer['status']}"
+    )
+
+
 def _page_url(page: str, base_url: str) -> str:
     """Return the address of a page, with the scheme of the server."""
     return page if "://" in page else f"{base_url.partition(':')[0]}://{page}"
@@ -156,15 +166,10 @@ def _open_page(call: CommandRun, pages: list[str]) -> None:
     webbrowser.open(address)
 
 
-def trigger_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
-    """Return the names of triggers, for shell completion."""
-    return [name for name in recipes.RECIPES if name.startswith(prefix)]
-
-
 @remote("trigger", example="trigger paid amount=500")
-@click.argument("name", required=False, shell_complete=trigger_names)
+@click.argument("name", required=False)
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
-@click.option("--order", shell_complete=order_ids, help="Act on this order instead of a new one.")
+@click.option("--order", help="Act on this order instead of a new one.")
 @click.option("--list", "is_list", is_flag=True, help="List the available triggers.")
 def trigger(
     call: CommandRun, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool

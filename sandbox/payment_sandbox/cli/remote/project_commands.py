@@ -1,12 +1,13 @@
 """The commands for scenarios, faults, settings, projects and clocks."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from payment_sandbox.cli.options import fail, scenario_names
+from payment_sandbox.cli.options import fail
 from payment_sandbox.cli.remote.command_run import (
     CommandRun,
     format_value,
@@ -26,10 +27,8 @@ WEBHOOK_CONDITIONS: Final = ("status", "attempt")
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-@remote(
-    "scenario", example="scenario second-try-works", covers=("active_scenario", "put_scenario", "scenarios")
-)
-@click.argument("name_or_file", required=False, shell_complete=scenario_names)
+@remote("scenario", example="scenario second-try-works")
+@click.argument("name_or_file", required=False)
 @click.option("--list", "listed", is_flag=True, help="List the available scenarios.")
 def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
     """Show the active scenario, or switch to one by name or file."""
@@ -57,7 +56,6 @@ def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
 @remote(
     "faults",
     example="faults method=POST path=/v1/orders/ status=503",
-    covers=("active_faults", "put_faults", "reset_faults"),
 )
 @click.argument("parts", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--webhook", is_flag=True, help="Set a webhook fault, such as status=completed answer=503.")
@@ -98,17 +96,11 @@ def _format_assignments(item: Mapping[str, Any] | None) -> str:
     return " ".join(f"{name}={format_value(value)}" for name, value in (item or {}).items()) or "always"
 
 
-def setting_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
-    """Return the settings as ``name=``, for shell completion."""
-    return [f"{name}=" for name in project_settings.Settings().document if name.startswith(prefix)]
-
-
 @remote(
     "settings",
     example="settings mode=live webhook_url=http://localhost:3000/webhook",
-    covers=("project", "patch_project"),
 )
-@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
 def settings(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Show the project's settings, or change some; null clears a setting."""
     project = call.sandbox.project()
@@ -131,7 +123,7 @@ def _parse_settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str
     return changed
 
 
-@group("projects", example="projects", covers=("projects", "new_project", "prune_projects", "delete_project"))
+@group("projects", example="projects")
 def projects(call: CommandRun) -> None:
     """List the projects of the server, create one, or delete the project of --key."""
 
@@ -145,7 +137,7 @@ def projects(call: CommandRun) -> None:
 
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
-@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+@click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
 def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Create a project, and print its API key, which is shown only once."""
     before = {**project_settings.Settings().document, "clock": ""}
@@ -177,13 +169,31 @@ def prune(call: CommandRun, unused_for: str) -> None:
     call.show({"deleted": deleted}, lambda answer: "\n".join(answer["deleted"]) or nothing)
 
 
-@remote("reset", example="reset", covers=("reset",))
+@remote("snapshot", example="snapshot > state.json")
+def snapshot(call: CommandRun) -> None:
+    """Print a snapshot of the whole project, as JSON."""
+    call.as_json = True
+    call.show(call.sandbox.snapshot(), str)
+
+
+@remote("restore", example="restore state.json")
+@click.argument("state", type=click.Path(path_type=Path, dir_okay=False))
+def restore(call: CommandRun, state: Path) -> None:
+    """Restore a snapshot of this or another project from a file."""
+    try:
+        document = json.loads(call.read(state))
+    except (ValueError, RecursionError) as error:
+        fail(f"{state} is not JSON: {error}")
+    call.show(call.sandbox.restore(document), lambda answer: f"project {answer['project_id']} is restored")
+
+
+@remote("reset", example="reset")
 def reset(call: CommandRun) -> None:
     """Reset the project to its initial state."""
     call.show(call.sandbox.reset(), lambda answer: f"project {answer['project_id']} has been reset")
 
 
-@remote("clock", example="clock --by PT30M", covers=("read_clock", "change_clock", "advance"))
+@remote("clock", example="clock --by PT30M")
 @click.option("--by", help="Advance by a period, such as PT30M.")
 @click.option("--to", help="Advance to a time.")
 @click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event or until idle.")

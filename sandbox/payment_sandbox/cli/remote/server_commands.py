@@ -10,7 +10,7 @@ import click
 
 from payment_sandbox import judge
 from payment_sandbox.cli.options import SecondsOption, say, short_time
-from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote
+from payment_sandbox.cli.remote.command_run import CommandRun, format_value, remote
 from payment_sandbox.client import project_review
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.patterns import make_printable
@@ -54,10 +54,10 @@ def _event_text(event: Event) -> str:
     return EVENT_SENTENCES.get(event.kind, "").format_map(defaultdict(str, values)).strip()
 
 
-@remote("wait", example="wait --order last --status completed --timeout 5", covers=("wait",))
-@click.option("--order", shell_complete=order_ids, help="Wait until this order has the --status.")
+@remote("wait", example="wait --order last --status completed --timeout 5")
+@click.option("--order", help="Wait until this order has the --status.")
 @click.option("--status", help="The status to wait for.")
-@click.option("--webhook", shell_complete=order_ids, help="Wait for an answer to a webhook of this order.")
+@click.option("--webhook", help="Wait for an answer to a webhook of this order.")
 @click.option("--idle", is_flag=True, help="Wait until no event is pending and no webhook is in flight.")
 @click.option("--timeout", default=10.0, show_default=True, type=SecondsOption(0, 60), help="Real seconds.")
 def wait(
@@ -84,11 +84,11 @@ def wait(
     )
 
 
-@remote("journal", example="journal --method POST --status 400", covers=("journal",))
+@remote("journal", example="journal --method POST --status 400")
 @click.option("--method", help="Only requests with this HTTP method.")
 @click.option("--path", help="Only requests to this path.")
 @click.option("--status", type=int, help="Only requests answered with this status.")
-@click.option("--order", shell_complete=order_ids, help="Only requests about this order.")
+@click.option("--order", help="Only requests about this order.")
 def journal(
     call: CommandRun, method: str | None, path: str | None, status: int | None, order: str | None
 ) -> None:
@@ -106,7 +106,7 @@ def journal(
     call.table(entries, lambda answer: map(row, answer), heads, "no requests")
 
 
-@remote("review", example="review --all-projects", covers=("reviewed", "all_findings"))
+@remote("review", example="review --all-projects")
 @click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
 def review(call: CommandRun, all_projects: bool) -> None:
     """List the integration's mistakes; exit code 1 if there are any."""

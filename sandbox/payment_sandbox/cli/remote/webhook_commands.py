@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from payment_sandbox.cli.options import fail, print_once, say, short_time, trust_of_option
-from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, order_ids, remote
+from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, remote
 from payment_sandbox.client import listening
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.posting import webhook_poster
@@ -23,8 +23,8 @@ STOP_SIGNALS: Final = [
 ]
 
 
-@remote("webhooks", example="webhooks --state failed", covers=("webhooks",))
-@click.option("--order-id", "--order", shell_complete=order_ids, help="Only webhooks of this order.")
+@remote("webhooks", example="webhooks --state failed")
+@click.option("--order-id", "--order", help="Only webhooks of this order.")
 @click.option(
     "--state",
     type=click.Choice(["pending", DELIVERED, "failed", LOST, UNSENT]),
@@ -56,7 +56,7 @@ def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
     return "\n".join(lines) or "no webhooks"
 
 
-@remote("redeliver", example="redeliver last", covers=("redeliver", "deliver_unsent"))
+@remote("redeliver", example="redeliver last")
 @click.argument("webhook", required=False)
 @click.option("--to", "target", help="Deliver all unsent webhooks to this address.")
 def redeliver(call: CommandRun, webhook: str | None, target: str | None) -> None:
@@ -92,7 +92,6 @@ def _resend(call: CommandRun, webhook: str) -> "Webhook":
 @remote(
     "listen",
     example="listen --forward-to http://localhost:3000/webhook",
-    covers=("next_offers", "report_answer"),
 )
 @click.option("--forward-to", required=True, help="The shop's webhook address, as seen from this machine.")
 @click.option(
