@@ -4,7 +4,7 @@
 ``read_order(shop, number)`` returns the merchant's view of an order, except for fields that the specification
 leaves open.
 
-Other distributions do not import this package.
+The packages do not import this one.
 """
 
 from tests.model.specification.steps import step as step
