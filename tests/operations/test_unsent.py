@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
-from tests.support.driver import Sandbox, card, violations
+from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 
 
@@ -74,8 +74,6 @@ def test_a_snapshot_keeps_unsent_webhooks(project: Callable[..., Sandbox], shop:
     assert [each["status"] for each in unsent] == ["processing", "completed"]
     receiver.post("/control/webhooks/deliver/", {"webhook_url": shop.url})
     assert len(shop.received) == 2
-    state["unsent"][0]["order_id"] = "nobody"
-    assert "state.unsent[0].order_id" in violations(receiver.put("/control/state/", state))
 
 
 def test_the_review_counts_unsent_changes_until_they_are_delivered(sandbox: Sandbox, shop: Shop) -> None:

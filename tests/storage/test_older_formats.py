@@ -128,15 +128,3 @@ def test_a_newer_snapshot_is_refused_by_name(sandbox: Sandbox) -> None:
     refused = sandbox.put("/control/state/", {**golden, "format": "payment-orders-sandbox/99"})
     assert refused.status_code == 400
     assert FORMAT in refused.text
-
-
-def test_an_order_without_an_expiry_is_refused(sandbox: Sandbox) -> None:
-    """An order without an expiry is refused."""
-    sandbox.place()
-    snapshot = sandbox.get("/control/state/").json()
-    snapshot["orders"][0]["expires_at"] = None
-    answer = requests.put(f"{sandbox.url}/control/state/", json=snapshot, auth=(sandbox.key, ""))
-    assert answer.status_code == 400
-    assert [violation["path"] for violation in answer.json()["error"]["violations"]] == [
-        "state.orders[0].expires_at"
-    ]

@@ -224,7 +224,7 @@ def test_a_file_that_cannot_be_filled_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_orders_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A consistent file with missing orders is served with a warning."""
+    """A file with missing orders is served with a warning."""
     path = tmp_path / "state.db"
     write_changed("DELETE FROM record")(path)
     with_server(path, lambda server: None)

@@ -122,6 +122,3 @@ SENT_FIELDS: Final = (
     SentField("verified_terms_of_service", AnyValue(), "ORD-32", changes=False),
     SentField("extra", Anything(about="Free-form data; responses repeat it."), "SET-14"),
 )
-
-SentForm: Final = type("SentForm", (Form,), {field.name: field.reads for field in SENT_FIELDS})
-"""The form of all stored fields."""

@@ -40,7 +40,6 @@ class BankTransfer(Method):
         completes_in_test=False,
         brand="sepa",
         page="transfer",
-        page_details=("reference", "creditor_iban", *CREDITOR),
         outcomes=(frozenset({"credit"}),),
     )
 

@@ -104,7 +104,6 @@ class Capabilities(NamedTuple):
     has_issuers: bool = False  # the issuers path lists its banks
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
-    page_details: tuple[str, ...] = ()  # details of every attempt, which its page shows
     triggers: tuple[TriggerValue, ...] = ()
 
     @property

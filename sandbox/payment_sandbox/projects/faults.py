@@ -146,7 +146,7 @@ class ProjectFaults(NamedTuple):
         uses = (*self.uses[: len(self.faults)], *(use for _, _, use in remaining))
         return self._replace(webhooks=tuple(rule for rule, _, _ in remaining), document=document, uses=uses)
 
-    def refuse_unknown_orders(self, is_known: Callable[[str], bool], path: str = "") -> None:
+    def refuse_unknown_orders(self, is_known: Callable[[str], bool]) -> None:
         """Refuse rules for unknown orders, which would never be removed.
 
         Raises:
@@ -154,7 +154,7 @@ class ProjectFaults(NamedTuple):
         """
         unknown = [
             Violation(
-                f"{path}webhooks[{index}].when.order_id",
+                f"webhooks[{index}].when.order_id",
                 f"there is no order {rule.order_id!r} in this project",
             )
             for index, rule in enumerate(self.webhooks)

@@ -312,6 +312,6 @@ class StoredRecords:
     def change(self) -> ChangeSet:
         """Return a change set that adds all records."""
         orders = {order.id: order for order in self.orders}
-        dues = tuple(DueItem(*entry) for entry in self.agenda)
-        answers = tuple(sorted(self.answers, key=attrgetter("at")))
-        return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues, answers=answers)
+        dues = {entry.sequence: DueItem(*entry) for entry in self.agenda}
+        others = (self.credentials, self.qr_requests, self.deliveries, tuple(dues.values()))
+        return ChangeSet(orders, *others, answers=tuple(sorted(self.answers, key=attrgetter("at"))))

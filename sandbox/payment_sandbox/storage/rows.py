@@ -216,7 +216,7 @@ def resume_project(
     """Restore a stored project; a warning about missing orders names ``place``.
 
     Raises:
-        Invalid: the state is inconsistent.
+        Invalid: the state cannot be read.
     """
     project = Project(identity, Settings(), services, create_store)
     real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None

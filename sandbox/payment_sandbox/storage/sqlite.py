@@ -404,7 +404,7 @@ def restore_registry(
     """Restore a registry with all projects of the file; ``ids`` is the generator for a new file.
 
     Raises:
-        StateRefused: the content of the file is inconsistent.
+        StateRefused: the content of the file cannot be read.
     """
     try:
         registry = Registry(services, file, catalogue, ids=ids, clock=clock)

@@ -103,11 +103,6 @@ def drop(key: str) -> Change:
     return lambda state: state.pop(key)
 
 
-def duplicate(key: str) -> Change:
-    """Return a change that duplicates the first item of a list."""
-    return lambda state: state[key].insert(0, deepcopy(state[key][0]))
-
-
 def put(place: str, value: Any) -> Change:
     """Return a change that sets the value at a place, such as ``orders[0].status``."""
 
@@ -127,29 +122,15 @@ REPORTED_AT_ITS_PLACE = [
     ("clock_mode", "stopped"),
     ("clock_rate", 0),
     ("sequence", True),
-    ("epoch", -1),
     ("settings.mode", "demo"),
-    ("rule_uses", [[99, 1]]),
     ("id_counts.order", "x"),
-    ("orders[0].status", "lost"),
-    ("orders[0].amount_cents", -5),
-    ("orders[0].refund_of_order_id", "nobody"),
-    ("orders[0].sent.expiration_period", "bad"),
-    ("orders[0].sent.return_url", "http://["),
-    ("orders[0].sent.customer", "Jan"),
-    ("orders[0].transactions[0].method", "cash"),
+    ("orders[0].amount_cents", "5"),
+    ("orders[0].sent", []),
+    ("orders[0].refunds[0]", ["none", 5, []]),
     ("orders[0].transactions[0].events[0]", []),
-    ("orders[0].transactions[0].expiration_period", "bad"),
-    ("orders[0].transactions[0].plan", {"customer": []}),
-    ("orders[0].transactions[0].authorization.entries[0].quantities", [[7, 1]]),
     ("agenda[0].command.order_id", None),
-    ("agenda[0].command.order_id", "nobody"),
-    ("agenda[0].command.transaction_id", "none"),
-    ("deliveries[0].order_id", "nobody"),
-    ("deliveries[0].url", "file:///etc/passwd"),
-    ("deliveries[0].attempts[0].reply.duration_ms", 1 << 70),
-    ("decisions[0].transaction_id", "none"),
     ("decisions[0].nearest", {"rule": 0}),
+    ("deliveries[0]", {}),
 ]
 
 
@@ -160,24 +141,11 @@ REPORTED_AT_ITS_PLACE = [
         *((put(place, value), f"state.{place}") for place, value in REPORTED_AT_ITS_PLACE),
         (drop("orders"), "state"),
         (put("more", 1), "state"),
+        (put("orders[0].more", 1), "state.orders[0]"),
         (put("scenario", {"name": "x", "rules": 5}), "rules"),
         (put("faults", {"faults": 5}), "faults"),
         (put("agenda[0].command.kind", "party"), "state.agenda[0].command"),
         (put("rule_uses", [[1]]), "state.rule_uses[0]"),
-        (put("sequence", 0), "state.agenda[0].sequence"),
-        (put("id_counts.transaction", 0), "state.id_counts"),
-        (put("id_counts.event", -1), "state.id_counts"),
-        (put("orders[0].currency", "USD"), "state.orders[0].amount_cents"),
-        (put("orders[0].refunds", [["none", 5, []]]), "state.orders[0].refunds[0]"),
-        (put("deliveries", [{}]), "state.deliveries[0]"),
-        (put("swapped", ["none"]), "state.swapped[0]"),
-        (
-            put("orders[0].transactions[0].authorization.original_cents", 1),
-            "state.orders[0].transactions[0].authorization.entries",
-        ),
-        (duplicate("orders"), "state.orders"),
-        (duplicate("deliveries"), "state.deliveries"),
-        (duplicate("agenda"), "state.agenda[1].sequence"),
     ],
 )
 def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path: str) -> None:
@@ -186,6 +154,8 @@ def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path:
     order = sandbox.authorized(expiration_period="PT1M")
     sandbox.settle()
     sandbox.take(order, "captures/amount", {"amount": 5})
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1})
+    sandbox.settle()
     state = sandbox.get("/control/state/").json()
     bad = deepcopy(state)
     change(bad)
@@ -198,6 +168,17 @@ def test_data_other_than_a_snapshot_is_refused(sandbox: Sandbox, body: str) -> N
     """Any JSON value but an object is refused."""
     answer = sandbox.put("/control/state/", data=body, headers={"Content-Type": "application/json"})
     assert list(violations(answer)) == ["state"]
+
+
+@pytest.mark.rule("CTL-10")
+def test_a_snapshot_with_a_setting_that_went_is_restored(sandbox: Sandbox) -> None:
+    """A setting that only another version knows has no effect."""
+    order = sandbox.place(card())
+    state = sandbox.get("/control/state/").json()
+    assert sandbox.put("/control/state/", {**state, "settings": {**state["settings"], "pigeons": True}}).ok
+    assert sandbox.get("/control/state/").json() == {**state, "epoch": state["epoch"] + 1}
+    assert "pigeons" not in sandbox.get("/control/project/").json()["settings"]
+    assert sandbox.pay(order)["status"] == "completed"
 
 
 def test_a_snapshot_may_be_over_a_mebibyte(sandbox: Sandbox) -> None:
