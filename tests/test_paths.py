@@ -32,10 +32,10 @@ class PathLength(NamedTuple):
     changes_of_folder: int
 
 
-CREATION_MAX = PathLength(358, 54, 121)  # 330, 52, 113; callbacks vary
-PAYMENT_MAX = PathLength(1650, 83, 530)  # 1,371, 80, 470; more on a busy machine
+CREATION_MAX = PathLength(341, 52, 118)  # 313, 50, 110; callbacks vary
+PAYMENT_MAX = PathLength(1600, 81, 513)  # 1,322, 78, 453; more on a busy machine
 """A creation, the customer's payment, and the advance that delivers both webhooks."""
-TEST_MAX = PathLength(1930, 102, 660)  # 1,882, 102, 656
+TEST_MAX = PathLength(1889, 101, 649)  # 1,841, 101, 645
 """A test with the fixture, with a new project, two webhooks and the review."""
 
 

@@ -1,6 +1,5 @@
 """Foreign text costs little, whatever it is; a listener posts nowhere but to its own address."""
 
-import json
 import random  # noqa: TID251 (seeded: every run is the same)
 import socket
 from contextlib import ExitStack
@@ -27,36 +26,30 @@ PARTS: Final = [
     *("4111111111111111", "4111 1111", "%20", "%2", "cvc", '"cvv":', "card code", "basic ", "\\u00a0"),
     *("41111111-1111-4111-8111-111111111111", "79ef8de3f48599518263517c32bc065e", "0" * 30),
 ]
-COST_MAX: Final = 100
-MEAN_COST_MAX: Final = 20
-"""Times the cost of encoding; most texts take far less, but these may have nothing but secrets and identifiers."""
-ENCODED: Final = 20  # times in each run
+MASKED_CHARACTERS: Final = 1_000_000
+MASKING_MS_MAX: Final = 100
 OWN: Final = "http://127.0.0.1:9/webhook"
 
 
-def cost(text: str) -> float:
-    """Return the time for masking a text, in times for encoding it, in the best of many pairs of runs."""
+def masking_ms(text: str) -> float:
+    """Return the milliseconds of the processor for masking a text, in the best of some runs."""
     best = float("inf")
-    for _ in range(30):
+    for _ in range(5):
         started = thread_time()
         mask(text, "0123456789abcdef-key")
-        masked = thread_time()
-        for _ in range(ENCODED):
-            json.dumps(text)
-        best = min(best, ENCODED * (masked - started) / (thread_time() - masked))
+        best = min(best, 1000 * (thread_time() - started))
     return best
 
 
 def test_masking_any_text_costs_little() -> None:
-    """Random repetitions of hostile parts are masked in a bounded number of times the cost of encoding them."""
+    """Random repetitions of hostile parts, of a megabyte each, are masked in at most 100 ms."""
     draw = random.Random(SEED)
-    costs = []
-    for _ in range(scaled(2000, 60)):
+    times = []
+    for _ in range(scaled(500, 20)):
         part = "".join(draw.choices(PARTS, k=draw.randint(1, 8)))
-        costs.append((cost(part * (8000 // len(part))), part))
-    worst, part = max(costs)
-    limit(f"cost of masking, in that of encoding, of {part[:20]!a}", worst, COST_MAX)
-    limit("mean of these costs", sum(each for each, _ in costs) / len(costs), MEAN_COST_MAX)
+        times.append((masking_ms(part * (MASKED_CHARACTERS // len(part))), part))
+    worst, part = max(times)
+    limit(f"milliseconds to mask a megabyte of {part[:20]!a}", worst, MASKING_MS_MAX)
 
 
 def test_snapshots_of_many_values_are_refused_before_they_are_parsed() -> None:

@@ -1,23 +1,30 @@
 """Card numbers, card codes and keys are masked as merchants send them; similar texts stay."""
 
 import json
-import re
 from base64 import b64encode
+from time import thread_time
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from payment_sandbox.kernel.masking import Masking, mask
+from payment_sandbox.kernel.masking import MATCHES_MAX, mask
 
 GROUPS = ("4012", "8888", "8888", "1881")
+OTHER_GROUPS = (
+    ("3782", "822463", "10005"),
+    ("4222", "2222", "22222"),
+    ("6304", "0000", "0000", "0001", "230"),
+    ("630400", "0000000000000"),
+)
 ORDER_ID = "41111111-1111-4111-8111-111111111111"
+TOKEN = "79ef8de3f48599518263517c32bc065e"
 
 
 @pytest.mark.parametrize("separator", ["", " ", "-", "\u00a0", "+", "%20"], ids=ascii)
 def test_groups_of_a_card_number_are_masked(separator: str) -> None:
     """Groups of a card number are masked with the usual separators, as text, JSON, and part of a URL."""
-    for groups in (GROUPS, ("3782", "822463", "10005"), ("5018", "0000", "0009")):
+    for groups in (GROUPS, *OTHER_GROUPS):
         number = separator.join(groups)
         for text in (
             f"card {number}.",
@@ -25,6 +32,8 @@ def test_groups_of_a_card_number_are_masked(separator: str) -> None:
             json.dumps({"a": json.dumps(number, ensure_ascii=False)}, ensure_ascii=False),
             f"number={number}&x=1",
             f"a=%20{number}",
+            f"2027 {number} 123",
+            json.dumps(f"\u2009{number}"),
         ):
             assert groups[-1] not in mask(text), text
             assert groups[1] not in mask(text), text
@@ -150,69 +159,39 @@ def test_paths_of_words_and_identifiers_stay(path: str, masked: str | None) -> N
     assert mask(path, "key-of-shop") == (masked or path)
 
 
-def test_the_id_of_the_project_hides_nothing() -> None:
-    """A record with the project's own id is clean; a number beside the id is found, also one that ends in it."""
-    own = "1abcdef0-1111-4111-8111-111111111111"
-    masking = Masking(own)
-    for text in (f'{{"project_id": "{own}", "zip_code": "1012"}}', f"/pay/{own}/", f'"{own}"20261128123456'):
-        assert masking.is_clean(text.encode())
-    number = "".join(GROUPS)
+@pytest.mark.parametrize("identifier", [ORDER_ID, "abcd4111-1111-4111-8111-1a1b1c1d1e1f", TOKEN])
+def test_identifiers_are_no_text(identifier: str) -> None:
+    """The digits of an identifier are no card number and no code, whatever stands beside it."""
     for text in (
-        f'"{own}"{number}',
-        f"{number}/{own}/",
-        f"/{own}/{number}",
-        f'{number[:-1]}{own}"',
-        f"x{own}",
+        f"the cvc for {identifier} is wrong",
+        f"{identifier}: {''.join(GROUPS)}",
+        f'["{identifier}"]',
     ):
-        assert masking.is_clean(text.encode()) == (mask(text) == text)
-    assert not masking.is_clean(f"{number[:-1]}{own}".encode())
+        assert mask(text) == text.replace("".join(GROUPS), "0")
+    assert mask(f"the cvc for {identifier} is 123") == f"the cvc for {identifier} is ***"
 
 
-DIGITS = st.text("0123456789", min_size=1, max_size=20)
-FORMER_NUMBER = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-    r"|(?<![0-9a-z])[0-9a-f]{32}(?![0-9a-z])|%[0-9A-Fa-f]{2}|(?:(?<![0-9])|(?<=%[0-9A-Fa-f]{2}))"
-    r"([0-9]{12,19}|[0-9]{4}G[0-9]{6}G[0-9]{4,6}"
-    r"|(?:[0-9]{4}G){2}[0-9]{4}(?:G[0-9]{4}(?:G?[0-9]{1,3})?)?)(?![0-9])".replace(
-        "G", "(?:[ \u00a0+-]|%20|%C2%A0)"
-    )
+AROUND = st.lists(
+    st.sampled_from(["card", "cafe", f" {ORDER_ID},", *' ,.:/=&x"\n{[é', "%22", "%2F", "\\n"]), max_size=5
 )
-"""The same numbers in one pattern, whose time is in proportion to the length, but a hundred times that of JSON."""
-
-
-def mask_slowly(match: re.Match[str]) -> str:
-    """Mask a number that a card could have."""
-    digits = re.sub("%20|%C2%A0|[^0-9]", "", match[1] or "")
-    brand = "5[0678]|6" if len(digits) == 12 else "[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720)"
-    doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits))]
-    is_card = re.match(brand, digits) and sum(map(int, "".join(map(str, doubled)))) % 10 == 0
-    return "0" if is_card else match[0]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(
-    st.lists(
-        st.sampled_from(
-            [
-                *GROUPS,
-                "".join(GROUPS),
-                " ".join(GROUPS),
-                "3782 822463 10005",
-                "501800000009",
-                ORDER_ID,
-                "79ef8de3f48599518263517c32bc065e",
-                *(" ", "-", "+", "%20", "%22", "%4F", "%09", "%C2%A0", "\u00a0", ", ", "x", "g ", "\n", "é"),
-            ]
-        )
-        | DIGITS,
-        max_size=20,
-    )
+    AROUND,
+    st.sampled_from([GROUPS, *OTHER_GROUPS]),
+    st.sampled_from(["", " ", "-", "\u00a0", "+", "%20", "%C2%A0"]),
+    AROUND,
 )
-def test_numbers_are_found_in_all_surroundings(parts: list[str]) -> None:
-    """Numbers are masked as by one pattern without a bound, except beside identifiers that begin in a number."""
-    text = "".join(parts)
-    assume(not re.search(rf"[0-9]{ORDER_ID}|[0-9a-f]{{33}}|[0-9a-f-]{{37}}", text))
-    assert mask(text) == FORMER_NUMBER.sub(mask_slowly, text)
+def test_numbers_are_found_in_all_surroundings(
+    before: list[str], groups: tuple[str, ...], gap: str, after: list[str]
+) -> None:
+    """A number is masked whatever stands around it; with a wrong check digit, it stays."""
+    start, end = "".join(before), "".join(after)
+    number = gap.join(groups)
+    wrong = f"{number[:-1]}{(int(number[-1]) + 1) % 10}"
+    assert mask(f"{start}{number}{end}") == f"{start}0{end}"
+    assert mask(f"{start}{wrong}{end}") == f"{start}{wrong}{end}"
 
 
 def test_long_texts_of_other_numbers_stay() -> None:
@@ -224,3 +203,25 @@ def test_long_texts_of_other_numbers_stay() -> None:
     lines.insert(500, f"number {''.join(GROUPS)} cvc=123\n")
     text = "".join(lines)
     assert mask(text) == text.replace(f"{''.join(GROUPS)} cvc=123", "0 cvc=***")
+
+
+def test_a_text_with_too_many_matches_loses_all_digits() -> None:
+    """Not every match of a hostile text is examined, but no digit of such a text is shown."""
+    text = "cvc " * MATCHES_MAX
+    assert mask(f"{text}12 of 3") == f"{text}12 of 3"
+    masked = mask(f"{text}cvc {''.join(GROUPS)} and 123")
+    assert not any(map(str.isdigit, masked.replace("0", "")))
+
+
+@pytest.mark.parametrize(
+    "part", ["cvc ", "4111111111111112 ", "4111 1111 1111 1112 ", '{"cvc": [', "41111111111111115 cvc: 12, "]
+)
+def test_a_hostile_text_of_a_megabyte_takes_little_time(part: str) -> None:
+    """A megabyte of what looks like secrets takes at most 100 ms of the processor."""
+    text = part * (1_000_000 // len(part))
+    times = []
+    for _ in range(5):
+        started = thread_time()
+        mask(text)
+        times.append(thread_time() - started)
+    assert min(times) <= 0.1

@@ -16,6 +16,7 @@ from payment_sandbox.projects.journal import (
     LoggedRequest,
     PerformedAction,
     ReachedStatus,
+    ReceivedRequest,
     RecordedDecision,
 )
 from payment_sandbox.projects.project import Project
@@ -158,26 +159,23 @@ def test_projects_at_the_same_time(backend: Backend, registry: Registry) -> None
 def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     """The journal is restored: requests, faults, actions, statuses, agenda events, failures; no secrets."""
     noon, journal = project.now(), project.epoch.journal
-    journal.add(
-        [
-            LoggedRequest(
-                journal.next_id("request"),
-                noon,
-                "POST",
-                "/v1/orders/",
-                "a=1",
-                201,
-                b'{"card": "4111 1111 1111 1111", "odd": "\xff"}',
-                b"{}",
-                ignored=("amout",),
-                fault=Fault.from_data({"status": 503, "latency": 0.5, "phase": "after"}),
-                real_at=noon,
-                answered_at=noon,
-                request_headers=(("Content-Type", "application/json"),),
-                unknown=(("amout", "amount"),),
-            )
-        ]
+    request = LoggedRequest(
+        journal.next_id("request"),
+        noon,
+        "POST",
+        "/v1/orders/",
+        "a=1",
+        201,
+        b'{"card": "4111 1111 1111 1111", "odd": "\xff"}',
+        b"{}",
+        ignored=("amout",),
+        fault=Fault.from_data({"status": 503, "latency": 0.5, "phase": "after"}),
+        real_at=noon,
+        answered_at=noon,
+        request_headers=(("Content-Type", "application/json"),),
+        unknown=(("amout", "amount"),),
     )
+    journal.add([ReceivedRequest(request.id, None, lambda: request.mask(project.masking))])
     journal.add(
         [PerformedAction("action-2", noon, noon, "customer", "pay", "page", "o", None, {"card": "x"})]
     )

@@ -114,11 +114,11 @@ def test_a_request_that_fails_late_still_sends_its_webhook(
 ) -> None:
     """A request that fails after creating its order still sends the webhook, and the project becomes idle."""
 
-    def fail(headers: object) -> object:
+    def fail(*parts: object) -> object:
         raise ValueError("on purpose")
 
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    monkeypatch.setattr(merchant_face, "without_secret_headers", fail)
+    monkeypatch.setattr(merchant_face, "ReceivedRequest", fail)
     created = sandbox.http.post(
         f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
     )

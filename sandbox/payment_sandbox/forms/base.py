@@ -301,7 +301,7 @@ def _describe(name: str, value: object) -> str:
     if isinstance(value, list):
         return "a list" if value else "[]"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    if Masking().mask_field(name, text) != text:
+    if Masking().mask_record(text, name) != text:
         return MASK
     if len(text) > SHOWN_LENGTH_MAX:
         words = text[: SHOWN_LENGTH_MAX + 1].rpartition(" ")[0]

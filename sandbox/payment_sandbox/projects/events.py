@@ -10,7 +10,6 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
 from payment_sandbox.projects.slots import Slots
 
-TEXT_END: Final = "\0"  # no secret includes it
 EVENTS_STORED_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
 LONG_VALUE_KEYS: Final = (str, list, dict)
@@ -118,7 +117,7 @@ class Events:
     def add(self, entries: Sequence[tuple[str, Entry]]) -> None:
         """Add entries with their kinds, at once, and wake the threads that wait for them.
 
-        The journal has masked its records.
+        The records of the journal are masked when somebody reads them.
         """
         entries = [(kind, self._mask(entry)) for kind, entry in entries]
         with self._changed:
@@ -194,14 +193,11 @@ class Events:
             return [self._newest[-index] for index in range(count, 0, -1)]
 
     def _mask(self, entry: Entry) -> Entry:
-        """Mask an entry that is not in the journal: all texts at once first, because most have no secret."""
+        """Mask an entry that is not in the journal."""
         if not isinstance(entry, UnstoredEntry):
             return entry
-        values = entry.data.values()
-        text = TEXT_END.join([value for value in values if isinstance(value, str)])
-        is_flat = not [value for value in values if isinstance(value, dict | list | tuple)]
-        is_clean = is_flat and self.masking.is_clean(text.encode("utf-8", "surrogatepass"))
-        return entry if is_clean else UnstoredEntry(self.masking.mask_record(entry.data))
+        data = self.masking.mask_record(entry.data)
+        return entry if data == entry.data else UnstoredEntry(data)
 
     def _wake_all(self) -> None:
         for waiting in self._groups_by_order.values():

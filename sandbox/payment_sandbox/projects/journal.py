@@ -11,7 +11,6 @@ control API. ``judge`` looks for mistakes, and ``storage.journal_rows`` stores t
 """
 
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -21,11 +20,11 @@ from threading import Lock, RLock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.descriptions import OneOf
-from payment_sandbox.kernel.masking import Masking, is_code_name
+from payment_sandbox.kernel.masking import Masking, may_have_secret
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.events import TEXT_END, Entry, Events
+from payment_sandbox.projects.events import Entry, Events
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import Decision, ScenarioDecision, TransactionDecision
 from payment_sandbox.scenarios.near_misses import explain
@@ -45,7 +44,10 @@ HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
 MASKING_MARGIN: Final = 600  # characters stored beyond a limit, so that a secret there is recognized
+TEXT_END: Final = "\0"  # no secret includes it
 SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization")
+MASKED: Final = ("method", "path", "query", "request", "response", "ignored", "unknown", "warnings")
+"""The parts of a request that come from outside, without the headers."""
 
 ERROR_STATUS_MIN: Final = 400
 VISIT: Final = "visit"
@@ -109,6 +111,10 @@ def _truncate_headers(
     return tuple(headers)
 
 
+def _mask_headers(masking: Masking, headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((masking.mask_text(name), masking.mask_record(text, name)) for name, text in headers)
+
+
 class LoggedRequest(NamedTuple):
     """One request and its response; bodies are unchanged, except that secrets are masked."""
 
@@ -145,25 +151,29 @@ class LoggedRequest(NamedTuple):
 
         All texts are examined as one first, because most have no secret.
         """
-        headers = (*self.request_headers, *self.response_headers)
-        texts = [self.path, self.query, self.order_id or "", *self.ignored, *self.warnings]
-        texts += [*map(": ".join, headers), *map(str, self.unknown)]
-        text = TEXT_END.join(texts).encode("utf-8", "surrogatepass")
-        data = TEXT_END.encode().join((text, self.request, self.response))
-        names = TEXT_END.join([name for name, _ in headers])
-        is_clean = masking.is_clean(data) and not is_code_name(names)
+        texts = [self.method, self.path, self.query, *self.ignored, *self.warnings]
+        texts += [*map(": ".join, (*self.request_headers, *self.response_headers)), *map(str, self.unknown)]
+        bodies = [body.decode(errors="surrogateescape") for body in (self.request, self.response)]
+        text = TEXT_END.join((*texts, *bodies))
+        is_clean = not may_have_secret(text, masking.api_key)
         body_length = max(len(self.request), len(self.response))
         if is_clean and max(map(len, texts)) <= HEADER_VALUE_MAX and body_length <= JOURNAL_BODY_BYTES:
             return self  # nothing is truncated
-        masked = self if is_clean else masking.mask_record(self)
+        masked = self if is_clean else self._mask_parts(masking)
         return masked._replace(
             path=truncate_masked(masked.path, self.path, PATH_LENGTH_MAX),
             query=truncate_masked(masked.query, self.query, PATH_LENGTH_MAX),
-            order_id=truncate_masked(masked.order_id or "", self.order_id or "", PATH_LENGTH_MAX) or None,
             request=truncate_masked(masked.request, self.request, JOURNAL_BODY_BYTES),
             response=truncate_masked(masked.response, self.response, JOURNAL_BODY_BYTES),
             request_headers=_truncate_headers(masked.request_headers, self.request_headers),
             response_headers=_truncate_headers(masked.response_headers, self.response_headers),
+        )
+
+    def _mask_parts(self, masking: Masking) -> "LoggedRequest":
+        masked = self._replace(**{name: masking.mask_record(getattr(self, name)) for name in MASKED})
+        return masked._replace(
+            request_headers=_mask_headers(masking, self.request_headers),
+            response_headers=_mask_headers(masking, self.response_headers),
         )
 
     def summary(self) -> dict[str, Any]:
@@ -191,6 +201,34 @@ class LoggedRequest(NamedTuple):
             return f"{error['type']}: {error['value']}"
         except (ValueError, LookupError, TypeError, RecursionError):  # from a fault, or truncated
             return None
+
+
+class ReceivedRequest:
+    """A request as it came, which becomes an entry, masked once, when somebody first looks at it."""
+
+    __slots__ = ("_entry", "_lock", "id", "order_id")
+
+    def __init__(
+        self, request_id: str, order_id: str | None, make_entry: Callable[[], LoggedRequest]
+    ) -> None:
+        """``make_entry`` masks the request; the ids are known before."""
+        self.id = request_id
+        self.order_id = order_id
+        self._entry: LoggedRequest | Callable[[], LoggedRequest] = make_entry
+        self._lock = Lock()
+
+    @property
+    def entry(self) -> LoggedRequest:
+        """The masked entry, always the same object."""
+        if not isinstance(self._entry, LoggedRequest):
+            with self._lock:
+                if not isinstance(self._entry, LoggedRequest):
+                    self._entry = self._entry()
+        return self._entry
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event."""
+        return self.entry.summary()
 
 
 class PerformedAction(NamedTuple):
@@ -299,10 +337,6 @@ class RecordedDecision(NamedTuple):
 
 
 ENTRIES_MAX: Final = 10_000
-DIGITS_BELOW: Final = 10**11
-TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
-TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
-SPELLED_NUMBER: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # records kept in memory if the store does not save them
 
 Record = LoggedRequest | PerformedAction | ReachedStatus | AgendaEvent | LoggedFailure | RecordedDecision
@@ -315,8 +349,8 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     "decision": RecordedDecision,
 }
 """The kinds of records, by the prefix of their ids."""
-EVENT_KINDS: Final[Mapping[type[Record], str]] = {
-    LoggedRequest: "request",
+EVENT_KINDS: Final[Mapping[type[Record | ReceivedRequest], str]] = {
+    ReceivedRequest: "request",
     PerformedAction: "action",
     LoggedFailure: "failed",
     RecordedDecision: "decision",
@@ -324,7 +358,12 @@ EVENT_KINDS: Final[Mapping[type[Record], str]] = {
 """The kinds of the records' events; watchers see no other records, but the changes of an order's status."""
 
 
-def number_of(record: Record) -> int:
+def shown(records: Iterable[Any]) -> list[Any]:
+    """Return records as they are shown: requests as their masked entries."""
+    return [record.entry if isinstance(record, ReceivedRequest) else record for record in records]
+
+
+def number_of(record: Record | ReceivedRequest) -> int:
     """Return the number in a record's id."""
     return number_in(record.id)
 
@@ -332,9 +371,7 @@ def number_of(record: Record) -> int:
 def number_in(record_id: str) -> int:
     """Return the number in an id; 0 if there is none."""
     text = record_id.partition("-")[2].partition("/")[0]
-    if text.isdecimal():
-        return int(text)
-    return int(text.translate(TO_DIGITS), 16) if SPELLED_NUMBER.fullmatch(text) else 0
+    return int(text) if text.isdecimal() else 0
 
 
 EntryFilter = Callable[[LoggedRequest], bool]
@@ -359,17 +396,21 @@ class Records:
 
     def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
         """Return the records of a kind, oldest first."""
-        return list(self._by_kind[kind])
+        records = list(self._by_kind[kind])
+        return shown(records) if kind is LoggedRequest else records
 
     def log_of(self, order_id: str) -> Sequence[Any]:
         """Return the records of an order, oldest first; an unchanged log is the same object."""
+        if order_id not in self._shown:
+            shown(tuple(self._logs.get(order_id, ())))  # masked before others have to wait
         with self._changing:
             if order_id in self._logs and order_id not in self._shown:
-                self._shown[order_id] = tuple(self._logs[order_id])
+                self._shown[order_id] = tuple(shown(self._logs[order_id]))
             return self._shown.get(order_id, ())
 
     def logs(self) -> Mapping[str, Sequence[Any]]:
         """Return the log of each order."""
+        self.of(LoggedRequest)  # masked before others have to wait
         with self._changing:
             return {order_id: self.log_of(order_id) for order_id in self._logs}
 
@@ -383,13 +424,14 @@ class Records:
             self._shown.clear()
             self.add([*earlier, *newer])
 
-    def add(self, records: Iterable[Record]) -> None:
+    def add(self, records: Iterable[Record | ReceivedRequest]) -> None:
         """Add records, oldest first; each drops the oldest of its kind if there are too many."""
         with self._changing:
             for record in records:
-                same_kind = self._by_kind[type(record)]
+                kind = LoggedRequest if isinstance(record, ReceivedRequest) else type(record)
+                same_kind = self._by_kind[kind]
                 is_full = len(same_kind) == same_kind.maxlen
-                if isinstance(record, LoggedRequest):
+                if kind is LoggedRequest:
                     self.dropped_count += is_full
                 elif isinstance(record, RecordedDecision):
                     if is_full:
@@ -417,7 +459,7 @@ class Records:
 
 
 class EpochJournal:
-    """The newest records of each kind, masked, and the number of dropped requests."""
+    """The newest records of each kind, which readers get masked, and the number of dropped requests."""
 
     def __init__(self, events: Events, *, is_stored: bool = False) -> None:
         """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
@@ -425,16 +467,14 @@ class EpochJournal:
         self._masking = events.masking
         self._numbers: Iterator[int] = count(1)
         self._is_stored = is_stored
-        self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
+        self._unstored: deque[Record | ReceivedRequest] = deque(maxlen=UNSTORED_MAX)
         self._records = Records()
         self._read_earlier: Callable[[], Iterable[Record]] | None = None  # called once
         self._reading = Lock()
 
     def next_id(self, kind: str) -> str:
         """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
-        number = next(self._numbers)
-        letters = f"{number:x}".translate(TO_LETTERS)  # digits could be masked as a card number
-        return f"{kind}-{number if number < DIGITS_BELOW else letters}"
+        return f"{kind}-{next(self._numbers)}"
 
     def continue_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
         """Start after a number; ``read`` loads the records up to that number, oldest first, on demand."""
@@ -488,34 +528,31 @@ class EpochJournal:
             if decision is not None:
                 yield {"transaction_id": attempt.id, **decision}
 
-    def add(self, records: Sequence[Record], unstored: Sequence[tuple[str, Entry]] = ()) -> None:
+    def add(
+        self, records: Sequence[Record | ReceivedRequest], unstored: Sequence[tuple[str, Entry]] = ()
+    ) -> None:
         """Add records, and show them and unstored entries to watchers; a full journal drops its oldest."""
         masked = [self.mask(record) for record in records]
         self.restore(masked)
-        shown: list[tuple[str, Entry]] = [
-            (EVENT_KINDS[type(record)], record)
-            for record in masked
-            if not isinstance(record, AgendaEvent | ReachedStatus)
+        told: list[tuple[str, Any]] = [
+            (EVENT_KINDS[type(record)], record) for record in masked if type(record) in EVENT_KINDS
         ]
-        if shown or unstored:
-            self.events.add([*shown, *unstored])
+        if told or unstored:
+            self.events.add([*told, *unstored])
 
-    def restore(self, records: Sequence[Record]) -> None:
+    def restore(self, records: Sequence[Record | ReceivedRequest]) -> None:
         """Add the masked records of a snapshot, which watchers have seen."""
         self._records.add(records)
         if self._is_stored:
             self._unstored.extend(records)
 
-    def mask(self, record: Record) -> Record:
-        """Mask the texts of a record that come from outside; identifiers and failures have none."""
-        masking = self._masking
+    def mask(self, record: Record | ReceivedRequest) -> Record | ReceivedRequest:
+        """Mask the texts of a record that come from outside; a request's are masked when they are shown."""
         match record:
-            case LoggedRequest():
-                return record.mask(masking)
             case PerformedAction():
-                return record._replace(how=masking.mask_record(record.how))
+                return record._replace(how=self._masking.mask_record(record.how))
             case RecordedDecision(decision=ScenarioDecision() as decision):
-                return record._replace(decision=Explanation(decision, masking))
+                return record._replace(decision=Explanation(decision, self._masking))
         return record
 
     def entries(
@@ -537,7 +574,7 @@ class EpochJournal:
         """Yield the records since the last call, for the store."""
         while self._unstored:
             try:
-                record = self._unstored.popleft()
+                record: Record = shown([self._unstored.popleft()])[0]
             except IndexError:  # taken by another thread
                 return
             if isinstance(record, RecordedDecision):

@@ -85,7 +85,7 @@ class Project:
         self.project_id = identity.project_id
         self.merchant_id = identity.merchant_id
         self.services = services
-        self.masking = Masking(identity.project_id)
+        self.masking = Masking()
         self.events = Events(self.masking)
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call

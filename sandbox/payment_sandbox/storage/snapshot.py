@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from payment_sandbox.forms.fields import Label
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.masking import Masking, is_code
 from payment_sandbox.kernel.timeline import Timeline
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import UnsentWebhook
@@ -144,10 +144,10 @@ def _mask(masking: Masking, document: Any, name: str = "") -> Any:
     """Mask secrets in a snapshot of any origin, as in the project's own records."""
     if name in UNMASKED_KEYS:
         return document
-    if name in ("attempts", "decisions"):
-        return masking.mask_record(document)
+    if name in ("attempts", "decisions") or is_code(name, document):
+        return masking.mask_record(document, name)
     if isinstance(document, dict):
-        return {key: _mask(masking, value, key) for key, value in masking.masked_items(document)}
+        return {key: _mask(masking, value, key) for key, value in document.items()}
     if isinstance(document, list):
         return [_mask(masking, item) for item in document]
     return masking.mask_text(document) if isinstance(document, str) else document

@@ -63,7 +63,7 @@ def redirect_without_secrets(call: Call) -> Response | None:
     masking = project.masking.without_short_key() if project is not None else Masking()
     request = call.request
     sent = list(request.args.items(multi=True))
-    harmless = [pair for pair in sent if masking.mask_record(pair) == pair]
+    harmless = [(name, text) for name, text in sent if masking.mask_record({name: text}) == {name: text}]
     if request.method != "GET" or harmless == sent or masking.mask_text(request.path) != request.path:
         return None
     query = f"?{urlencode(harmless)}" if harmless else ""

@@ -84,7 +84,7 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
         raise TypeError(f"payment_traces must list strings and file paths, not {trace!r}")
     database = Path(_SQLITE_LOG_SUFFIX.sub("", str(trace)))
     if database.is_file() and database.read_bytes().startswith(SQLITE_HEADER):
-        return any(masking.mask_field(column, value) != value for column, value in _read_columns(database))
+        return any(masking.mask_record(value, column) != value for column, value in _read_columns(database))
     return _has_secret(masking, trace.read_bytes().decode("utf-8", errors="replace"))
 
 

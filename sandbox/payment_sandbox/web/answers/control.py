@@ -64,7 +64,7 @@ def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:
         "state": delivery.state,
         "lost": delivery.is_lost,
         "status": delivery.status,
-        "attempts": [_attempt_record(attempt, masking) for attempt in delivery.attempts],
+        "attempts": [_attempt_record(attempt) for attempt in delivery.attempts],
     }
 
 
@@ -78,14 +78,13 @@ def delivery_summary(delivery: Delivery, masking: Masking) -> records.Webhook:
     return record
 
 
-def _attempt_record(attempt: WebhookAttempt, masking: Masking) -> records.Attempt:
+def _attempt_record(attempt: WebhookAttempt) -> records.Attempt:
     reply, sent = attempt.reply, attempt.request
-    url = masking.mask_text(sent.url)
     return {
         "number": attempt.number,
         "at": timestamp(attempt.at),
         "real_at": timestamp(attempt.real_at),
-        "request": {"url": url, "headers": dict(sent.headers), "body": sent.body.decode()},
+        "request": {"url": sent.url, "headers": dict(sent.headers), "body": sent.body.decode()},
         "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
         "error": reply.error,
         "warning": reply.warning,

@@ -1,11 +1,13 @@
 """The face of the merchant API: its middlewares in order, and the journal entry of each call."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from werkzeug.wrappers import Response
 
-from payment_sandbox.projects.http_clients import find_resent
+from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.projects.http_clients import REPEATED_METHODS, find_resent
 from payment_sandbox.projects.journal import (
     ERROR_STATUS_MIN,
     JOURNAL_BODY_BYTES,
@@ -13,6 +15,8 @@ from payment_sandbox.projects.journal import (
     PATH_LENGTH_MAX,
     TEST,
     LoggedRequest,
+    ReceivedRequest,
+    truncate_masked,
     without_secret_headers,
 )
 from payment_sandbox.projects.project import Project
@@ -94,12 +98,19 @@ def explain_call(call: Call, response: Response) -> Response:
 
 
 def add_entry(call: Call, project: Project, response: Response, entry_id: str | None = None) -> None:
-    """Add a call and its response to the journal, by default under the next id."""
+    """Add a call and its response to the journal, by default under the next id.
+
+    They are kept as they are, and masked when somebody looks at them.
+    """
     request, notes, journal = call.request, call.notes, project.epoch.journal
     answered_at = project.services.real.wall_now()
-    order_id = notes.order_id or call.values.get("order_id", "")[:PATH_STORED_MAX] or None
-    entry = LoggedRequest(
-        id=entry_id or journal.next_id("request"),
+    request_id = entry_id or journal.next_id("request")
+    order_id = notes.order_id or _sent_order_id(call, project.masking)
+    make_entry = partial(
+        _make_entry,
+        project.masking,
+        _headers(call),
+        id=request_id,
         at=project.epoch.now(),
         method=request.method,
         path=request.path[:PATH_STORED_MAX],
@@ -112,7 +123,6 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         fault=notes.fault,
         real_at=call.real_at or answered_at,
         answered_at=answered_at,
-        request_headers=without_secret_headers(_headers(call)),
         response_headers=tuple(response.headers),
         transaction_id=notes.transaction_id,
         order_id=order_id,
@@ -120,10 +130,21 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         warnings=notes.warnings,
         caller=TEST if request.environ.get("HTTP_SANDBOX_CALLER") == "trigger" else call.connection.caller,
     )
-    state = project.epoch.state
-    if call.connection.headers is not None and (state.faults.faults or state.scenario_faults.faults):
-        entry = entry._replace(resent_of=find_resent(journal, entry.mask(project.masking)))
-    journal.add([entry])
+    state, may_be_resent = project.epoch.state, request.method in REPEATED_METHODS
+    if may_be_resent and call.connection.headers and (state.faults.faults or state.scenario_faults.faults):
+        entry = make_entry()
+        make_entry = partial(entry._replace, resent_of=find_resent(journal, entry))
+    journal.add([ReceivedRequest(request_id, order_id, make_entry)])
+
+
+def _sent_order_id(call: Call, masking: Masking) -> str | None:
+    """Return the id of an unknown order in the path, masked, because it may be any text."""
+    sent = call.values.get("order_id", "")[:PATH_STORED_MAX]
+    return truncate_masked(masking.mask_text(sent), sent, PATH_LENGTH_MAX) or None
+
+
+def _make_entry(masking: Masking, headers: Iterable[tuple[bytes, bytes]], **parts: Any) -> LoggedRequest:
+    return LoggedRequest(request_headers=without_secret_headers(headers), **parts).mask(masking)
 
 
 def _headers(call: Call) -> Iterable[tuple[bytes, bytes]]:
