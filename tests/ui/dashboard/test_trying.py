@@ -56,21 +56,17 @@ def test_a_webhook_is_resent_with_changes(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_a_deferred_resend_survives_a_snapshot(watched: Sandbox, shop: Shop) -> None:
-    """A deferred resend is on the agenda and in snapshots; an invalid address is refused, a dropped webhook not resent."""
+    """A deferred resend is on the agenda and in snapshots; a dropped webhook is not resent."""
     watched.pay(watched.place(card()))
     watched.settle()
     browser, page, form = open_resend(watched)
     webhook = watched.webhooks()[0]
     browser.send(form, {"body": '{"a": 1}', "after": "PT10M"}, page)
     state = watched.get("/control/state/").json()
-    (due,) = [due for due in state["agenda"] if due["command"]["kind"] == "resend"]
+    assert [due["command"]["kind"] for due in state["agenda"]].count("resend") == 1
     assert watched.call("PUT", "/control/state/", state).status_code == 200
     watched.advance("PT10M")
     assert shop.received[-1].raw == b'{"a": 1}'
-    due["command"]["url"] = "nowhere"
-    refused = watched.call("PUT", "/control/state/", state).json()["error"]["violations"]
-    assert [problem["path"].rpartition(".")[2] for problem in refused] == ["url"]
-    due["command"]["url"] = shop.url
     state["deliveries"] = [each for each in state["deliveries"] if each["id"] != webhook["id"]]
     assert watched.call("PUT", "/control/state/", state).status_code == 200
     watched.advance("PT10M")
