@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from payment_sandbox.kernel.masking import MATCHES_MAX, mask
+from payment_sandbox.kernel.masking import MATCHES_MAX, Masking, mask
 
 GROUPS = ("4012", "8888", "8888", "1881")
 OTHER_GROUPS = (
@@ -225,3 +225,11 @@ def test_a_hostile_text_of_a_megabyte_takes_little_time(part: str) -> None:
         mask(text)
         times.append(thread_time() - started)
     assert min(times) <= 0.1
+
+
+def test_a_number_with_a_fraction_is_no_card() -> None:
+    """The duration of an attempt stays, whatever its digits are; a whole number is masked in any type."""
+    durations = [8.4111111111111111, 12.5555555555554444, 0.6011111111111117]
+    assert Masking().mask_record({"duration_ms": durations}) == {"duration_ms": durations}
+    assert mask(f'{{"weight": {durations[0]!r}}}') == f'{{"weight": {durations[0]!r}}}'
+    assert Masking().mask_record([4111111111111111, 4111111111111111.0]) == [0, 0]

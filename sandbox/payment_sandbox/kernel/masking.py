@@ -175,4 +175,8 @@ def _mask_value(value: Any, api_key: str | None, name: Any = "") -> Any:
     if isinstance(value, list | tuple):
         masked = [_mask_value(item, api_key) for item in value]
         return masked if isinstance(value, list) else getattr(value, "_make", tuple)(masked)
-    return 0 if isinstance(value, int | float) and mask(str(value)) != str(value) else value
+    return 0 if _is_whole(value) and mask(str(value)) != str(value) else value
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
