@@ -88,7 +88,7 @@ fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference in the same run; today=COMMIT compares with a commit
 	$(BIN)/python -m tests.bench
 
-attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k shares"
+attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k requests"
 	ATTACK=full $(BIN)/pytest tests/attack -m prove -s -p no:randomly $(ARGS)
 
 compat: .venv/develop.stamp  ## Meet clients, frameworks and tools, and write the table of results; ARGS="-k flask"

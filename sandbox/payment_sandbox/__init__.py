@@ -9,6 +9,7 @@ from payment_sandbox.loading import load_module
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
+    from payment_sandbox.app import create_app
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.errors import SandboxError
     from payment_sandbox.client.receiver import WebhookReceiver
@@ -59,6 +60,7 @@ __all__ = [
     "WebhookReceiver",
     "__version__",
     "answers",
+    "create_app",
 ]
 
 _MODULE_OF: Final = {
@@ -71,6 +73,7 @@ _MODULE_OF: Final = {
     "SandboxClient": "payment_sandbox.client.client",
     "SandboxError": "payment_sandbox.client.errors",
     "WebhookReceiver": "payment_sandbox.client.receiver",
+    "create_app": "payment_sandbox.app",
 }
 
 

@@ -32,7 +32,7 @@ from types import ModuleType
 from typing import Any, Final
 
 LOADING: Final = RLock()
-SERVER_MODULES: Final = {"aiohttp": ("web_server",), "werkzeug": ("routing", "wrappers")}
+SERVER_MODULES: Final = {"aiohttp": ("web",), "werkzeug": ("routing", "wrappers")}
 
 if hasattr(os, "register_at_fork"):  # a copy would stay locked if another thread was loading at the fork
     os.register_at_fork(

@@ -16,7 +16,7 @@ from payment_sandbox.kernel.masking import mask
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 from payment_sandbox.web.bodies import STATE_BYTES_MAX
 from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.snapshot_bodies import RECORD_VALUES_MAX, parse_snapshot
+from payment_sandbox.web.snapshot_bodies import STATE_VALUES_MAX, parse_snapshot
 from tests.attack import limit, scaled
 from tests.support.driver import Sandbox
 
@@ -55,7 +55,7 @@ def test_masking_any_text_costs_little() -> None:
 def test_snapshots_of_many_values_are_refused_before_they_are_parsed() -> None:
     """Whatever the values of a record are, too many are refused, even if the rest is no JSON."""
     for value in (b"[],", b"1,", b'"",', b"{},", b"[[]],"):
-        body = b'{"orders":[[' + value * (RECORD_VALUES_MAX + (4 << 20)) + b"no JSON"
+        body = b'{"orders":[[' + value * (STATE_VALUES_MAX + 1) + b"no JSON"
         with pytest.raises(RequestRefused) as refused:
             parse_snapshot(body)
         assert refused.value.status == 413, value

@@ -2,26 +2,24 @@
 
 import sys
 
-from werkzeug import Response
+from flask import Blueprint, Response
 
 from payment_sandbox.cli.server_process import bound_pauses
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.faces import Face
-from payment_sandbox.web.routes import RouteGroup, route
+from payment_sandbox.web.routes import route
 from tests.bench.bodies import ANSWER
 from tests.support.servers import make_server
 
-constant = RouteGroup("constant")
+constant = Blueprint("constant", __name__)
 
 
-@route(constant, "GET", "/constant/", media_type="text/plain")
+@route(constant, "GET", "/constant/", group="constant", media_type="text/plain")
 def get_constant(call: Call) -> Response:
     """Answer with the constant order."""
     return Response(ANSWER, mimetype="application/json")
 
 
-@route(constant, "POST", "/constant/", media_type="text/plain")
+@route(constant, "POST", "/constant/", group="constant", media_type="text/plain")
 def post_constant(call: Call) -> Response:
     """Read the body, and answer with the constant order."""
     call.request.get_data()
@@ -31,7 +29,7 @@ def post_constant(call: Call) -> Response:
 def main() -> None:
     """Serve until standard input ends."""
     server = make_server(clock="frozen", seed=1)
-    server.app.html.add(Face(constant, (), answer_for))
+    server.app.register_blueprint(constant)
     bound_pauses()  # as `serve` does
     server.start()
     print(server.url, flush=True)

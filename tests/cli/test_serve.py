@@ -137,8 +137,8 @@ compile = re.compile
 load_validators()
 load_server_libraries()
 assert re.compile is compile
-from payment_sandbox.serving import http
-assert not {"aiohttp.client", "aiohttp.connector", "aiohttp.web"} & {*sys.modules}
+from payment_sandbox.serving import front
+assert not {"aiohttp.client", "aiohttp.connector"} & {*sys.modules}
 import aiohttp.client
 assert aiohttp.ClientSession is aiohttp.client.ClientSession
 import werkzeug.http
@@ -147,7 +147,7 @@ assert Client is test.Client and Request is wrappers.Request
 assert [werkzeug.http.parse_options_header("text/html; charset=a") for _ in "12"] == [("text/html", {"charset": "a"})] * 2
 from aiohttp import *
 from aiohttp import web
-assert web.Server is http.Server and ClientTimeout is aiohttp.client.ClientTimeout
+assert web is front.web and ClientTimeout is aiohttp.client.ClientTimeout
 assert aiohttp.__version__ == version("aiohttp") and aiohttp.__version__ in aiohttp.http.SERVER_SOFTWARE
 from marshmallow import ValidationError, validate
 validate.Email()("jan@example.com")

@@ -57,7 +57,10 @@ def check_serving(python: str, single: Path, tmp_path: Path) -> None:
             )
             assert "<h1" in page.text
             rules = requests.get(
-                f"{addresses['listening']}/control/fidelity/", auth=("sandbox-key", ""), timeout=10
+                f"{addresses['listening']}/control/fidelity/",
+                auth=("sandbox-key", ""),
+                verify=addresses["ca_file"],
+                timeout=10,
             )
             assert all(rule["tests"] for rule in rules.json()["items"])
         finally:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import requests
 
 from payment_sandbox.client.client import SandboxClient
 from tests.support.commands import command, run_program
@@ -66,14 +67,26 @@ def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: b
     start(*command("serve", *options), **state)
     addresses = json.loads(ready.read_text())
     shop = {"SANDBOX_URL": addresses["listening"], "SANDBOX_API_KEY": "sandbox-key", "SCHEME": "https"}
-    start("php", "-S", f"127.0.0.1:{port}", "-t", str(SHOP), **shop, PHP_CLI_SERVER_WORKERS="4")
+    start(
+        "php",
+        "-d",
+        f"curl.cainfo={addresses['ca_file']}",
+        "-S",
+        f"127.0.0.1:{port}",
+        "-t",
+        str(SHOP),
+        **shop,
+        PHP_CLI_SERVER_WORKERS="4",
+    )
     home = tmp_path / "home"
     home.mkdir()
     if is_trusted:
         trust(addresses["ca_file"], home)
     buy = (sys.executable, "-m", "tests.containers.customer", f"http://127.0.0.1:{port}/")
     purchase = run_program(buy, ROOT, 120, HOME=str(home))
-    sandbox = SandboxClient(addresses["listening"], "sandbox-key")
+    session = requests.Session()
+    session.verify = addresses["ca_file"]
+    sandbox = SandboxClient(addresses["listening"], "sandbox-key", session=session)
     (order,) = sandbox.orders()
     sandbox.close()
     if is_trusted:

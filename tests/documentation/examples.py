@@ -4,16 +4,14 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from werkzeug.exceptions import NotFound
-from werkzeug.test import Client, TestResponse
+from flask import Flask
 
+from payment_sandbox.app import build_app
 from payment_sandbox.client.client import CONTROL_TOKEN_PATHS
 from payment_sandbox.projects.clock import RealTime, Start
 from payment_sandbox.projects.project import Services
-from payment_sandbox.serving.app import SandboxApp, make_app
 from payment_sandbox.web.control import COMMANDS
 from payment_sandbox.web.routes import JSON, described_routes
 from tests.support.projects import made_registry
@@ -70,10 +68,11 @@ class Example(NamedTuple):
 class Shop:
     """A client that records the last response of each route, and its refusals by status."""
 
-    def __init__(self, app: SandboxApp, api_key: str) -> None:
+    def __init__(self, app: Flask, api_key: str) -> None:
         self._app = app
-        self._facts = {rule.endpoint: facts for rule, facts in described_routes(app.parts())}
-        self._client = Client(app, TestResponse)  # Flask's client reads the metadata of packages
+        self._routes = {each.name: each for each in described_routes(app)}
+        self._facts = {name: each.facts for name, each in self._routes.items()}
+        self._client = app.test_client()
         self._headers = {"Authorization": f"Basic {b64encode(f'{api_key}:'.encode()).decode()}"}
         self.answers: dict[str, Example] = {}
         self.refusals: dict[str, dict[int, Example]] = {}
@@ -99,7 +98,6 @@ class Shop:
             base_url="http://127.0.0.1:8080",
         )
         data = answer.get_json(silent=True)
-        answer.close()  # sends the deferred webhooks
         endpoint = self._find_endpoint(method, path.partition("?")[0])
         facts = self._facts[endpoint]
         if facts.media_type != JSON:
@@ -113,17 +111,16 @@ class Shop:
         return data
 
     def _find_endpoint(self, method: str, path: str) -> str:
-        for part in self._app.parts():
-            with suppress(NotFound):
-                return str(part.adapter.match(path, method)[0])
-        raise AssertionError(f"no route matches {path}")
+        with self._app.test_request_context(path, method=method) as context:
+            assert context.request.endpoint is not None, f"no route matches {path}"
+            view: Any = self._app.view_functions[context.request.endpoint]
+            return f"{view.facts.group}.{view.__name__}"
 
     def record_refusals(self) -> None:
         """Repeat each new call with every mistake that its route can refuse."""
-        rules = {rule.endpoint: rule for rule, _ in described_routes(self._app.parts())}
         for endpoint in sorted(self.answers.keys() - self._refused):
             self._refused.add(endpoint)
-            self._record_refusals_of(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))
+            self._record_refusals_of(endpoint, self._routes[endpoint].method)
 
     def _record_refusals_of(self, endpoint: str, method: str) -> None:
         facts, example = self._facts[endpoint], self.answers[endpoint]
@@ -158,7 +155,7 @@ def record_examples() -> Shop:
     services = Services(RealTime(lambda: moment, lambda: 0.0))
     registry = made_registry(1, START_TIME, services)
     _, api_key = registry.create({"name": "Sock shop"})
-    shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
+    shop = Shop(build_app(registry, public_url="http://127.0.0.1:8080"), api_key)
     shop.call("PUT", "/control/state/", shop.call("GET", "/control/state/"))
     _record_merchant_calls(shop)
     shop.record_refusals()

@@ -30,14 +30,13 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.scenarios.catalogue import ready_folder
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
-from payment_sandbox.serving.connection import HEAD_BYTES_MAX
-from payment_sandbox.serving.gateway import Limits
+from payment_sandbox.serving.front import HEAD_BYTES_MAX, Limits
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.ui.dashboard.notices import NOTICES_MAX
 from payment_sandbox.ui.docs.library import PAGE_NAMES
 from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
-from payment_sandbox.web.snapshot_bodies import RECORD_VALUES_MAX, STATE_VALUES_MAX
+from payment_sandbox.web.snapshot_bodies import STATE_VALUES_MAX
 from tests.documentation import references
 from tests.documentation.clients import generated_clients
 from tests.documentation.commands import commands_reference
@@ -108,20 +107,15 @@ def request_limits_table() -> str:
         ("Request line with headers", f"{HEAD_BYTES_MAX >> 10} KiB", "431"),
         ("Body", f"{BODY_BYTES_MAX >> 20} MiB; a snapshot {STATE_BYTES_MAX >> 20} MiB", "413"),
         ("Values in a JSON body", f"{VALUES_MAX:,}", "400"),
-        ("Values in a snapshot", f"{STATE_VALUES_MAX:,}, in one order {RECORD_VALUES_MAX:,}", "413"),
+        ("Values in a snapshot", f"{STATE_VALUES_MAX:,}", "413"),
         ("Order lines of an order, a capture, a void or a refund", f"{LINES_MAX:,}", "400"),
         ("Rules, faults and webhook rules in a scenario", f"{RULES_MAX:,} each", "400"),
         ("Names and descriptions of projects and scenarios", f"{Label.LENGTH_MAX:,} characters", "400"),
         ("JSON nesting", f"{NESTING_MAX} levels", "400"),
         ("Scenario in YAML", f"{TEXT_LENGTH_MAX >> 10} Ki characters, {yaml}", "400"),
         ("Violations in an answer", str(VIOLATIONS_MAX), "others are not reported"),
-        ("Concurrent waiting calls", f"{limits.waiting:,}; two thirds for each project", RETRY),
-        ("Watchers", f"{limits.watching:,}; two thirds for each project", RETRY),
-        (
-            "Connections",
-            f"{limits.connections:,}, or fewer if open files are limited",
-            "the one that has waited for its client longest is closed",
-        ),
+        ("Calls on threads, which may wait", f"{limits.threads:,}", RETRY),
+        ("Watchers", f"{limits.streams:,}", RETRY),
     )
     return table(("Subject", "Limit", "Beyond that"), rows)
 

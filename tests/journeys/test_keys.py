@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 import requests
-from werkzeug.test import EnvironBuilder
 
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, TrackedRequest
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.call import ClientConnection
+from payment_sandbox.web.call import CONNECTION, ClientConnection
 from tests.support.driver import Sandbox, card
 from tests.support.projects import save_answer
 from tests.support.servers import make_server
@@ -157,8 +156,9 @@ def test_a_call_that_waits_too_long_does_nothing(sandbox: Sandbox) -> None:
     running = TrackedRequest("", lambda edit: None, "order-17")
     assert running.begin(sandbox.project_in_process.epoch.running_requests) is None
     headers = list(key("order-17").items())
-    builder = EnvironBuilder(PATH, method="POST", json=ORDER, auth=(sandbox.key, ""), headers=headers)
-    refused = sandbox.server.app.respond(sandbox.server.app.route(builder.get_environ(), Impatient()))
+    refused = sandbox.server.app.test_client().post(
+        PATH, json=ORDER, auth=(sandbox.key, ""), headers=headers, environ_overrides={CONNECTION: Impatient()}
+    )
     assert refused.status_code == 409
     assert refused.get_json()["error"]["type"] == "KeyInUse"
     assert "ask again with this key" in refused.get_json()["error"]["value"]

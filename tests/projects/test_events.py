@@ -1,13 +1,10 @@
 """Events wake the threads that wait for them."""
 
-from collections.abc import Mapping
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 
-from payment_sandbox.projects.events import EVENTS_STORED_MAX, Events, UnstoredEntry
-from payment_sandbox.web.event_stream import EVENT_TEXTS, EventStream
+from payment_sandbox.projects.events import Events
 
 
 @pytest.mark.parametrize(
@@ -49,25 +46,3 @@ def test_an_event_wakes_only_the_threads_that_wait_for_its_order() -> None:
         assert (mine.number, another.number) == (0, 1)
         log.publish("reset")
         assert (mine.number, another.number) == (2, 2)
-
-
-def test_each_event_is_written_once_for_all_watchers() -> None:
-    """Watchers at different positions share the text of each event, and every event has its own."""
-    log, read = Events(), list[int]()
-
-    class Counted(UnstoredEntry):
-        def summary(self) -> Mapping[str, Any]:
-            read.append(self.data["number"])
-            return self.data
-
-    watchers = [EventStream(log, after=0) for _ in range(3)]
-    texts = ["", "", ""]
-    for number in range(2 * EVENTS_STORED_MAX):
-        log.add([("status", Counted({"number": number}))])
-        position = number % 4
-        if position < len(watchers):
-            texts[position] += watchers[position].next_batch()
-    texts = [text + watcher.next_batch() for text, watcher in zip(texts, watchers, strict=True)]
-    assert texts[0] == texts[1] == texts[2]
-    assert texts[0].count("event: status") == 2 * EVENTS_STORED_MAX == len(read) == len(set(read))
-    assert len(log.slots.of(EVENT_TEXTS)) <= EVENTS_STORED_MAX

@@ -1,12 +1,9 @@
 """The limit of connections, and clients that do not read."""
 
-import asyncio
-import resource
 import socket
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 from http.client import HTTPResponse
 from time import perf_counter
 
@@ -15,11 +12,9 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.connection import ConnectionPlaces
-from payment_sandbox.serving.gateway import Limits
+from payment_sandbox.serving.front import Limits
 from payment_sandbox.serving.server import Server
 from tests.support.commands import run_python
-from tests.support.driver import card
 from tests.support.servers import make_server
 
 LIMIT = 20
@@ -27,9 +22,9 @@ HEALTH = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
 @pytest.fixture
-def impatient_server() -> Iterator[Server]:
-    """A server that allows few connections and has a short timeout for clients that do not read."""
-    with make_server(limits=Limits(connections=LIMIT, send_seconds=0.5)) as started:
+def own_http_server() -> Iterator[Server]:
+    """A server with its own connections."""
+    with make_server() as started:
         yield started
 
 
@@ -49,68 +44,10 @@ def read_status(connection: socket.socket) -> int:
     return answer.status
 
 
-def test_waiting_calls_and_watchers_leave_connections_free() -> None:
-    """Two projects use all waits and event streams that they may have; other calls are still answered."""
-    with make_server(limits=Limits(connections=2 * LIMIT)) as server, ExitStack() as open_connections:
-        client = SandboxClient(server.url, FIRST_API_KEY)
-        for project in (client, client.create_project()):
-            order = project.call(
-                "POST", "/v1/orders/", {"currency": "EUR", "amount": 100, "transactions": [card()]}
-            )
-            wait = f"/control/wait/?order_id={order['id']}&status=expired&timeout=60"
-            for path in ("/control/events/", wait):
-                for _ in range(LIMIT):
-                    connect(server, open_connections).sendall(request_with_key(path, project.api_key))
-        connect(server, open_connections)
-        client.close()
-
-
 def request_with_key(path: str, api_key: str) -> bytes:
     """Return a GET request with an API key."""
     credentials = b64encode(f"{api_key}:".encode()).decode()
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {credentials}\r\n\r\n".encode()
-
-
-def test_a_new_connection_takes_the_place_of_the_longest_idle_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit of connections follows the system's limit of open files; a connection in use keeps its place."""
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (64 + 2 * LIMIT, 64 + 2 * LIMIT))
-    with make_server() as server, ExitStack() as stack:
-        stream = connect(server, stack)
-        stream.sendall(request_with_key("/control/events/", FIRST_API_KEY))
-        assert stream.recv(12) == b"HTTP/1.1 200"
-        silent = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
-        half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
-        half.sendall(HEALTH)
-        idle = [connect(server, stack) for _ in range(LIMIT - 3)]
-        for _ in range(3):
-            connect(server, stack)
-        for closed in (silent, half, idle[0]):
-            assert closed.recv(1) == b""
-        idle[1].sendall(HEALTH + b"\r\n")
-        assert read_status(idle[1]) == 200
-        requests.patch(
-            f"{server.url}/control/project/", json={"name": "x"}, auth=(FIRST_API_KEY, ""), timeout=60
-        )
-        assert b"data:" in stream.recv(1 << 16) + stream.recv(1 << 16), "the stream goes on"
-
-
-def test_a_new_connection_waits_while_all_others_are_in_use() -> None:
-    """It is not closed itself to make room, although it has sent nothing yet."""
-
-    async def connect_three() -> list[str]:
-        places, closed = ConnectionPlaces(1), list[str]()
-        await places.add("first", partial(closed.append, "first"))
-        places.waiting.pop("first")  # it is in use
-        adding = asyncio.ensure_future(places.add("second", partial(closed.append, "second")))
-        await asyncio.sleep(0)
-        assert not adding.done()
-        places.remove("first")
-        await adding
-        await places.add("third", partial(closed.append, "third"))
-        return closed
-
-    with asyncio.Runner() as runner:
-        assert runner.run(connect_three()) == ["second"]
 
 
 def send_slowly(client: socket.socket) -> None:
@@ -142,28 +79,28 @@ def test_a_body_has_a_total_time(line: str, limits: Limits) -> None:
             send_slowly(client)
 
 
-def test_clients_that_do_not_read_do_not_block_others(impatient_server: Server) -> None:
+def test_clients_that_do_not_read_do_not_block_others(own_http_server: Server) -> None:
     """Clients that do not read their responses or streams do not block other clients."""
-    client = SandboxClient(impatient_server.url, FIRST_API_KEY)
+    client = SandboxClient(own_http_server.url, FIRST_API_KEY)
     with ExitStack() as stack:
         for path in ("/openapi.json", "/control/events/"):
             request = request_with_key(path, FIRST_API_KEY)
             for _ in range(LIMIT // 2):
                 client_socket = stack.enter_context(socket.socket())
                 client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-                client_socket.connect(("127.0.0.1", impatient_server.port))
+                client_socket.connect(("127.0.0.1", own_http_server.port))
                 client_socket.sendall(request * (40 if "openapi" in path else 1))
         started_at = perf_counter()
         while perf_counter() - started_at < 1:
             client.change_settings(name="x" * 200)
-        assert requests.get(f"{impatient_server.url}/health/", timeout=60).status_code == 200
+        assert requests.get(f"{own_http_server.url}/health/", timeout=60).status_code == 200
     client.close()
 
 
 def test_the_limit_of_open_files_is_raised_to_what_the_system_allows() -> None:
     """The limit is raised when the sandbox runs as its own program."""
     limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2048));"
-    raised = "from payment_sandbox.serving.http import raise_open_files_limit as r; r();"
+    raised = "from payment_sandbox.cli.server_process import raise_open_files_limit as r; r();"
     show = "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     assert run_python(limited + raised + show).stdout.strip() == "(2048, 2048)"
 

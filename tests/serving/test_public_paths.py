@@ -5,13 +5,14 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from payment_sandbox.orders.refusals import Invalid
 from tests.support.servers import make_server
 
 KEY = ("sandbox-key", "")
 
 
 @pytest.mark.rule("A77")
-@pytest.mark.parametrize("prefix", ["/payments", "/a/b", "/pay", "/v1"])
+@pytest.mark.parametrize("prefix", ["/payments", "/a/b"])
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_calls_and_pages_work_with_the_path_and_without_it(prefix: str, is_kept: bool) -> None:
     """Both APIs, the payment pages and their assets answer; addresses contain the path."""
@@ -28,3 +29,10 @@ def test_calls_and_pages_work_with_the_path_and_without_it(prefix: str, is_kept:
             assert requests.get(f"{front}{path}", auth=KEY).status_code == 200
         journal = requests.get(f"{front}/control/journal/", auth=KEY).json()["items"]
         assert journal[0]["path"] == "/v1/orders/"
+
+
+@pytest.mark.parametrize("path", ["/v1", "/pay/x", "/dashboard"])
+def test_a_path_of_the_sandbox_itself_is_refused(path: str) -> None:
+    """The path of a public URL must not be one of the sandbox's own paths."""
+    with pytest.raises(Invalid, match="is a path of the sandbox itself"):
+        make_server(public_url=f"http://127.0.0.1{path}")

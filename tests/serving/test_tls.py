@@ -1,11 +1,9 @@
-"""https: the sandbox's authority, given certificates, both schemes on one port, and trusted receivers."""
+"""https: the sandbox's authority, given certificates, and trusted receivers."""
 
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
@@ -13,8 +11,6 @@ import trustme
 
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
-from payment_sandbox.serving.connection import log_once
-from payment_sandbox.serving.http import HANDSHAKES_MAX
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import (
@@ -42,7 +38,7 @@ def trusting_session() -> requests.Session:
     return session
 
 
-def test_both_schemes_are_served_on_the_same_port(secure_server: Server, state: Path) -> None:
+def test_the_port_serves_https_and_no_http(secure_server: Server, state: Path) -> None:
     """The certificate is valid for clients that trust the authority, and refused by others."""
     assert secure_server.url.startswith("https://127.0.0.1:")
     for url in (
@@ -54,6 +50,8 @@ def test_both_schemes_are_served_on_the_same_port(secure_server: Server, state: 
         assert answer.json()["status"] == "ok"
     with pytest.raises(requests.exceptions.SSLError):
         requests.get(f"{secure_server.url}/health/", timeout=60)
+    with pytest.raises(requests.exceptions.ConnectionError):
+        requests.get(f"{secure_server.url.replace('https', 'http')}/health/", timeout=60)
 
 
 def test_the_certificate_is_for_every_name(secure_server: Server, state: Path) -> None:
@@ -75,8 +73,6 @@ def test_addresses_say_https_where_they_have_a_scheme(secure_server: Server) -> 
     assert page.startswith(secure_server.url)
     shown = requests.get(f"{page}?language=de", timeout=60, verify=str(tls.authority_file()))
     assert "Secure" in shown.headers["Set-Cookie"]
-    plain = requests.get(f"{page.replace('https', 'http')}?language=de", timeout=60)
-    assert "Secure" not in plain.headers["Set-Cookie"]
 
 
 def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server) -> None:
@@ -85,7 +81,8 @@ def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server
     for first_bytes in (b"\x16\x03\x01\x00\x05hello", b"\x16", b"\x00\x01\x02"):
         with socket.create_connection(("127.0.0.1", secure_server.port), timeout=60) as broken:
             broken.sendall(first_bytes)
-    assert requests.get(f"{secure_server.local_url}/health/", timeout=60).status_code == 200
+    with trusting_session() as session:
+        assert session.get(f"{secure_server.local_url}/health/", timeout=60).status_code == 200
     silent.close()
 
 
@@ -98,69 +95,6 @@ def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path
     key.write_bytes(issued.private_key_pem.bytes())
     issuer.write_bytes(authority.cert_pem.bytes())
     return certificate, key, issuer
-
-
-def first_message() -> bytes:
-    """Return the message with which a client begins a TLS handshake."""
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
-    with suppress(ssl.SSLWantReadError):
-        client.do_handshake()
-    return outgoing.read()
-
-
-def begin_handshakes(server: Server, stack: ExitStack, sent: Iterable[bytes]) -> list[socket.socket]:
-    """Open a connection for each beginning of a handshake, and send nothing more."""
-    begun = []
-    for beginning in sent:
-        begun.append(stack.enter_context(socket.create_connection(("127.0.0.1", server.port))))
-        begun[-1].sendall(beginning)
-        begun[-1].settimeout(0)
-    return begun
-
-
-def test_the_oldest_of_too_many_unfinished_handshakes_is_given_up(secure_server: Server, state: Path) -> None:
-    """A new client never waits for them."""
-    with ExitStack() as stack:
-        begun = begin_handshakes(secure_server, stack, (HANDSHAKES_MAX + 20) * [first_message()])
-        answer = requests.get(f"{secure_server.url}/health/", timeout=60, verify=str(state / "ca.pem"))
-        assert answer.status_code == 200
-        with suppress(BlockingIOError):
-            while begun[0].recv(1 << 16):
-                pass
-            begun[0].settimeout(60)
-        assert begun[0].gettimeout() == 60, "the oldest one is closed"
-        begun[-1].recv(1 << 16)
-        with pytest.raises(BlockingIOError):
-            begun[-1].recv(1)
-
-
-class CountingContext(ssl.SSLContext):
-    """Counts the handshakes that a server has begun."""
-
-    begun = 0
-
-    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """Count a handshake."""
-        self.begun += 1
-        return super().wrap_bio(*arguments, **options)
-
-
-def test_a_handshake_costs_nothing_before_its_first_message_has_arrived(tmp_path: Path) -> None:
-    """A crowd that sends a byte each keeps no other client waiting."""
-    certificate, key, issuer = certificate_files(tmp_path)
-    context = CountingContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    whole = first_message()
-    with make_server(security=Security(context)) as server, ExitStack() as stack:
-        parts = [whole[:length] for length in (1, 3, 5, 100, len(whole) - 1)]
-        begun = begin_handshakes(server, stack, 8 * parts)
-        url = server.url.replace("127.0.0.1", "localhost")
-        assert requests.get(f"{url}/health/", timeout=60, verify=str(issuer)).status_code == 200
-        assert context.begun == 1
-        begun[-1].settimeout(60)
-        begun[-1].sendall(whole[-1:])
-        assert begun[-1].recv(1) == b"\x16", "a slow client gets its answer"
 
 
 def test_a_file_without_a_certificate_is_refused(tmp_path: Path) -> None:
@@ -246,18 +180,3 @@ def test_a_name_that_no_certificate_can_have_is_refused(name: str, state: Path) 
     """An invalid name is refused instead of being omitted from the certificate."""
     with pytest.raises(CertificateRefused, match="a certificate cannot name"):
         create_own_context([name])
-
-
-def test_the_log_explains_failed_handshakes(secure_server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """The log explains aborted handshakes, and https requests to a plain server."""
-    log_once.cache_clear()
-    with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"{secure_server.url}/health/", timeout=60)
-    with make_server() as plain, pytest.raises(requests.exceptions.SSLError):
-        requests.get(plain.url.replace("http", "https"), timeout=60)
-    requests.get(f"{secure_server.local_url}/health/", timeout=60)
-    assert (
-        "a client aborted the TLS handshake (TLSV1_ALERT_UNKNOWN_CA): the client may not trust the certificate"
-        in caplog.text
-    )
-    assert "a client tried https, but this server speaks only http; serve --tls adds https" in caplog.text

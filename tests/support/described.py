@@ -8,7 +8,7 @@ from typing import Any
 import requests
 from jsonschema import Draft202012Validator
 
-from payment_sandbox.serving.app import make_app
+from payment_sandbox.app import build_app
 from payment_sandbox.web.openapi import build_description
 from tests.support.projects import made_registry
 
@@ -20,8 +20,8 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 def description() -> dict[str, Any]:
     """Return the API description, made strict: undocumented response keys are errors."""
     public_url = "http://sandbox.example"
-    app = make_app(made_registry(), public_url=public_url)
-    described: dict[str, Any] = json.loads(build_description(app.parts(), public_url))
+    app = build_app(made_registry(), public_url=public_url)
+    described: dict[str, Any] = json.loads(build_description(app, public_url))
     for name in CLOSED:
         described["components"]["schemas"][name]["additionalProperties"] = False
     return described

@@ -13,7 +13,7 @@ NURSERY = """
 import json, os, signal, sys
 from pathlib import Path
 from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.serving.server import build
+from payment_sandbox.app import build
 
 # Imported once and forked for each server, so that a start takes milliseconds.
 for path in sys.stdin:

@@ -5,6 +5,7 @@ from typing import Any
 
 from werkzeug.test import Client
 
+from payment_sandbox.app import build_app
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.caller import Caller, SavedAnswer, TrackedRequest
@@ -15,7 +16,6 @@ from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.app import make_app
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.sqlite import StateFile, restore_registry
@@ -61,6 +61,6 @@ def save_answer(project: Project, number: int) -> None:
 
 def openapi_description() -> str:
     """Return the description of both APIs, as a server at the default address gives it."""
-    app = make_app(made_registry(), public_url="http://127.0.0.1:8080")
+    app = build_app(made_registry(), public_url="http://127.0.0.1:8080")
     text: str = Client(app).get("/openapi.json").text
     return text

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from payment_sandbox.app import build
 from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.serving.server import Server, build
+from payment_sandbox.serving.server import Server
 
 
 def make_server(**options: Any) -> Server:

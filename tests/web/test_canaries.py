@@ -14,12 +14,11 @@ from urllib.parse import quote
 
 import pytest
 import requests
-from werkzeug.routing import Rule
 
 from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.routes import Facts, described_routes
+from payment_sandbox.web.routes import DescribedRoute, Facts, described_routes
 from tests.attack import FULL
 from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
@@ -139,17 +138,15 @@ class CanaryClient:
             "other_id": hosted["id"],
         }
 
-    def routes(self) -> Iterator[tuple[Rule, str, Facts]]:
-        """The routes to call, with their methods."""
-        described = list(described_routes(self.app.parts()))
-        assert NOT_CALLED.keys() <= {rule.endpoint for rule, _ in described}, "a route has another name"
-        for rule, facts in described:
-            if rule.endpoint not in NOT_CALLED:
-                yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
+    def routes(self) -> Iterator[DescribedRoute]:
+        """The routes to call."""
+        described = list(described_routes(self.app))
+        assert NOT_CALLED.keys() <= {each.name for each in described}, "a route has another name"
+        yield from (each for each in described if each.name not in NOT_CALLED)
 
-    def path(self, rule: Rule, **other: str) -> str:
+    def path(self, rule: DescribedRoute, **other: str) -> str:
         """Return the path of a route with the IDs of existing records."""
-        return PARAMETER.sub(lambda match: {**self.ids, **other}[match[1]], rule.rule)
+        return PARAMETER.sub(lambda match: {**self.ids, **other}[match[1]], rule.path)
 
     def send(self, where: str, method: str, path: str, **options: Any) -> requests.Response:
         """Send a request and search its response."""
@@ -173,55 +170,55 @@ class CanaryClient:
         yield together
         yield from alone if FULL else alone[self.sent % len(alone) :][:1]
 
-    def fill_fields(self, rule: Rule, method: str, facts: Facts, *, repeated: bool) -> None:
+    def fill_fields(self, rule: DescribedRoute, method: str, facts: Facts, *, repeated: bool) -> None:
         """Put canaries into each field of a body."""
         assert facts.reads is not None
-        base = facts.example or self.bodies.get(rule.endpoint) or {}
+        base = facts.example or self.bodies.get(rule.name) or {}
         for field in fields_of(facts.reads()):
-            where = f"{rule.endpoint}/{field.path}"
+            where = f"{rule.name}/{field.path}"
             if is_repeated(where) == repeated:
                 for name, value in self.next_values():
                     body = with_field(base, field.path, value)
                     self.send(f"{where}: {name}", method, self.path(rule), json=body)
-        if rule.endpoint in ("control.put_faults", "control.put_scenario"):
+        if rule.name in ("control.put_faults", "control.put_scenario"):
             self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""))
 
-    def fill_other_parts(self, rule: Rule, method: str, facts: Facts) -> None:
+    def fill_other_parts(self, rule: DescribedRoute, method: str, facts: Facts) -> None:
         """Put canaries into field names, malformed bodies, queries, paths and headers."""
         everything, path = self.values["everything"], self.path(rule)
         if facts.reads is not None:
-            self.send(f"{rule.endpoint}: everything as a name", method, path, json={everything: 1})
+            self.send(f"{rule.name}: everything as a name", method, path, json={everything: 1})
             for kind in ("application/json", "application/x-www-form-urlencoded", "text/plain"):
                 headers = {"Content-Type": kind}
-                where = f"{rule.endpoint}: everything as {kind}"
+                where = f"{rule.name}: everything as {kind}"
                 self.send(where, method, path, data=everything.encode(), headers=headers)
         names = [field.path for field in fields_of(facts.query())] if facts.query is not None else []
         for name in [*names, "unknown", everything]:
-            self.send(f"{rule.endpoint}?{name[:20]}: everything", method, path, params={name: everything})
-        for name in PARAMETER.findall(rule.rule):
+            self.send(f"{rule.name}?{name[:20]}: everything", method, path, params={name: everything})
+        for name in PARAMETER.findall(rule.path):
             for _, value in self.next_values():
                 other = self.path(rule, **{name: quote(value, safe="")})
-                self.send(f"{rule.endpoint}<{name}>: everything", method, other)
+                self.send(f"{rule.name}<{name}>: everything", method, other)
         one_line = "".join(letter if " " <= letter <= "~" else " " for letter in everything)
         basic = b64encode(f"{self.sandbox.key}:".encode()).decode()
         headers = {"X-CVC": CODE, "X-Original-Authorization": f"Basic {basic}"}
         headers |= dict.fromkeys(HEADERS, one_line)
-        body = self.bodies.get(rule.endpoint) if facts.reads is not None else None
-        self.send(f"{rule.endpoint}: everything in headers", method, path, json=body, headers=headers)
+        body = self.bodies.get(rule.name) if facts.reads is not None else None
+        self.send(f"{rule.name}: everything in headers", method, path, json=body, headers=headers)
 
     def fill_forms(self, **ids: str) -> None:
         """Put canaries into each field of each form of the pages."""
-        for rule, method, facts in self.routes():
-            is_page = method == "GET" and facts.media_type == "text/html"
-            if not is_page or rule.endpoint.startswith("docs."):
+        for rule in self.routes():
+            is_page = rule.method == "GET" and rule.facts.media_type == "text/html"
+            if not is_page or rule.name.startswith("docs."):
                 continue
-            answer = self.send(rule.endpoint, "GET", self.path(rule, **ids), headers=HTML)
+            answer = self.send(rule.name, "GET", self.path(rule, **ids), headers=HTML)
             for form in Page(answer).forms if answer.status_code == 200 else ():
                 buttons = map("=".join, form.buttons[:1])
                 same = (form.action, *sorted(form.fields), *buttons)  # all views have the forms of the frame
                 if same not in self.filled and not DESTRUCTIVE_FORMS.search(form.action):
                     self.filled.add(same)
-                    self.fill_form(f"the form {rule.endpoint}", form)
+                    self.fill_form(f"the form {rule.name}", form)
 
     def fill_form(self, where: str, form: Form) -> None:
         """Put canaries into each field of a form."""
@@ -242,10 +239,10 @@ class CanaryClient:
 
         With ``repeated``, skip the outputs that may repeat the merchant's own texts.
         """
-        for rule, method, facts in self.routes():
-            if method == "GET" and not (repeated and REPEATING_ROUTES.match(rule.endpoint)):
+        for rule in self.routes():
+            if rule.method == "GET" and not (repeated and REPEATING_ROUTES.match(rule.name)):
                 for path in self.paths(rule):
-                    headers = HTML if facts.media_type == "text/html" else {}
+                    headers = HTML if rule.facts.media_type == "text/html" else {}
                     answer = self.send("", "GET", path, headers=headers)
                     self.search_text(f"GET {path}", answer.text, answer.status_code)
         self.search_text("events", repr(self.project.events.events_after(0)))
@@ -254,9 +251,9 @@ class CanaryClient:
             files = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
             self.search_text("state file", files.decode(errors="replace"))
 
-    def paths(self, rule: Rule) -> Iterator[str]:
+    def paths(self, rule: DescribedRoute) -> Iterator[str]:
         """Return the paths of a route with the IDs of existing records, but only a sample of the requests."""
-        if "<entry_id>" in rule.rule:
+        if "<entry_id>" in rule.path:
             entries = self.sandbox.get("/control/journal/?summary=1").json()["items"]
             yield from (self.path(rule, entry_id=entry["id"]) for entry in entries[::40])
         else:
@@ -286,10 +283,10 @@ def canary_client(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) 
 @pytest.mark.rule("CTL-29", "A42")
 def test_no_secret_of_a_call_leaks(canary_client: CanaryClient) -> None:
     """A secret in any field, name, body, query, path or header of a call appears in no output."""
-    for rule, method, facts in canary_client.routes():
-        if facts.reads is not None:
-            canary_client.fill_fields(rule, method, facts, repeated=False)
-        canary_client.fill_other_parts(rule, method, facts)
+    for rule in canary_client.routes():
+        if rule.facts.reads is not None:
+            canary_client.fill_fields(rule, rule.method, rule.facts, repeated=False)
+        canary_client.fill_other_parts(rule, rule.method, rule.facts)
     canary_client.sandbox.settle()
     canary_client.search_everywhere(repeated=False)
     assert canary_client.leaks == []
@@ -310,9 +307,9 @@ def test_no_secret_of_a_form_leaks(canary_client: CanaryClient) -> None:
 @pytest.mark.rule("CTL-29", "A42")
 def test_repeated_texts_are_masked_in_records(canary_client: CanaryClient) -> None:
     """Orders, QR requests and settings repeat the merchant's texts; other records mask them."""
-    for rule, method, facts in canary_client.routes():
-        if facts.reads is not None:
-            canary_client.fill_fields(rule, method, facts, repeated=True)
+    for rule in canary_client.routes():
+        if rule.facts.reads is not None:
+            canary_client.fill_fields(rule, rule.method, rule.facts, repeated=True)
     canary_client.sandbox.settle()
     canary_client.leaks.clear()
     canary_client.search_everywhere(repeated=True)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.app import build_app
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms.order_fields import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
-from payment_sandbox.serving.app import make_app
 from payment_sandbox.web.merchant import explanation as explained
 from payment_sandbox.web.routes import described_routes
 from tests.support.canaries import fields_of
@@ -169,8 +169,8 @@ def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
     assert "X-Evil" not in answer.headers
 
 
-APP = make_app(made_registry(), public_url="http://sandbox.example")
-FACTS = {rule.endpoint: facts for rule, facts in described_routes(APP.parts())}
+APP = build_app(made_registry(), public_url="http://sandbox.example")
+FACTS = {each.name: each.facts for each in described_routes(APP)}
 
 
 @pytest.mark.parametrize(

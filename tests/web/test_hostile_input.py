@@ -95,10 +95,10 @@ def test_a_form_field_may_be_long(sandbox: Sandbox, field: str) -> None:
 def test_a_header_may_be_long(sandbox: Sandbox) -> None:
     """Long headers are handled quickly, although the library's pattern takes quadratic time."""
     for header in ("Accept", "Accept-Language", "If-None-Match", "Cookie", "Authorization", "Content-Type"):
-        for length, is_refused in ((15_000, False), (100_000, True)):
+        for length, status in ((15_000, 200), (100_000, 400)):
             value = "a" + " " * length + "b"
             answer = expect_quick(partial(requests.get, f"{sandbox.url}/health/", headers={header: value}))
-            assert (answer.status_code == 431) is is_refused
+            assert answer.status_code == status
 
 
 def test_a_duplicate_key_is_found_quickly(sandbox: Sandbox) -> None:

@@ -14,8 +14,7 @@ from payment_sandbox.delivery.receivers import listener_of
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.event_stream import EVENT_TEXTS
-from payment_sandbox.web.merchant import merchant_face
+from payment_sandbox.web.merchant import merchant_blueprint
 from tests.support.driver import Sandbox, card
 from tests.support.reachable import mentions
 from tests.support.servers import make_server
@@ -103,7 +102,6 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
         events.publish("noise")  # makes the server notice the closed connections
         events.wait_after(events.number, 0.02)
     assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
-    assert events.slots.of(EVENT_TEXTS) == {}
     assert isinstance(outbox, DeliveringOutbox)
     assert (outbox._pending, outbox._awaited) == ({}, [])
     assert listener_of(project)._offered == {}
@@ -118,7 +116,7 @@ def test_a_request_that_fails_late_still_sends_its_webhook(
         raise ValueError("on purpose")
 
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    monkeypatch.setattr(merchant_face, "ReceivedRequest", fail)
+    monkeypatch.setattr(merchant_blueprint, "ReceivedRequest", fail)
     created = sandbox.http.post(
         f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
     )

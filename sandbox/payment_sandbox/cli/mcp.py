@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from mcp import server as sdk
     from mcp.server import stdio
 
-    from payment_sandbox.serving import server
+    from payment_sandbox import app
     from payment_sandbox.ui.docs import sections
     from payment_sandbox.web import control
     from payment_sandbox.web.control.declaring import ControlCommand
 else:
     anyio, types = lazy("anyio"), lazy("mcp_types")
     sdk, stdio = lazy("mcp.server"), lazy("mcp.server.stdio")
-    server, control = lazy("payment_sandbox.serving.server"), lazy("payment_sandbox.web.control")
+    app, control = lazy("payment_sandbox.app"), lazy("payment_sandbox.web.control")
     sections = lazy("payment_sandbox.ui.docs.sections")
 
 INSTRUCTIONS: Final = (
@@ -125,7 +125,7 @@ def mcp() -> None:
     url, key = os.environ.get("SANDBOX_URL", ""), os.environ.get(KEY_VARIABLE) or KEY_DEFAULT
     with ExitStack() as stack:
         if not url:
-            own = server.build(ServerConfig(clock=FROZEN, webhooks_only_local=True))
+            own = app.build(ServerConfig(clock=FROZEN, webhooks_only_local=True))
             url, key = stack.enter_context(own).url, KEY_DEFAULT
         ca = Path(os.environ["SANDBOX_CA"]) if os.environ.get("SANDBOX_CA") else None
         tools = Tools(stack.enter_context(client(url, key, os.environ.get(TOKEN_VARIABLE), ca)))

@@ -128,7 +128,7 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     metavar="HOST",
     help="The provider's host name, for shops with a hard-coded one; may be given several times.",
 )
-@click.option("--tls", is_flag=True, help="Serve https in addition to http, with a generated certificate.")
+@click.option("--tls", is_flag=True, help="Serve https instead of http, with a generated certificate.")
 @click.option("--webhook-ca", type=file_path, help="Additional certificates to trust for webhooks.")
 @click.option(
     "--deliver-to",

@@ -5,11 +5,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from payment_sandbox.app import build
 from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, trust_of_option
 from payment_sandbox.loading import lazy, load_module
@@ -20,18 +21,23 @@ from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.serving import binding
 from payment_sandbox.serving.binding import ALL_INTERFACES, PortInUse, own_addresses, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
-from payment_sandbox.serving.server import Server, build
+from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.storage.codec import NotStored, StateRefused
 from payment_sandbox.version import __version__
+from payment_sandbox.web.routes import described_routes
 
 if TYPE_CHECKING:
+    import resource
+
     from payment_sandbox.client import client
-    from payment_sandbox.serving import http, tls
+    from payment_sandbox.serving import tls
 else:
+    resource = lazy("resource")
     client = lazy("payment_sandbox.client.client")
-    http = lazy("payment_sandbox.serving.http")
     tls = lazy("payment_sandbox.serving.tls")
 
+OPEN_FILES_LIMIT: Final = 16_384
 EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
 SWITCH_INTERVAL_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
 COLLECTION_THRESHOLDS: Final = (700, 5, 1)  # a full collection for every 8,000 new objects that live on
@@ -137,8 +143,7 @@ def _ready_lines(announcement: Announcement) -> Iterator[str]:
 def _tls_lines(server: Server) -> Iterator[str]:
     if server.security.tls is None:
         return
-    plain = url_of(binding.LOOPBACK, server.port)
-    yield f"The same port serves https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
+    yield f"The port serves https, and no http: {url_of('localhost', server.port, 'https')}/"
     authority = server.security.authority
     if authority is not None:
         yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/operation/#https."
@@ -228,7 +233,7 @@ def create_activity(log_format: str) -> Activity:
 
 def start_server(host: str, port: int, **options: Any) -> Server:
     """Build and start the server; exit with a sentence if that is impossible."""
-    http.raise_open_files_limit()
+    raise_open_files_limit()
     options["security"] = _security_settings(host, options)
     try:
         server = build(ServerConfig(host=host, port=port, **options))
@@ -241,6 +246,15 @@ def start_server(host: str, port: int, **options: Any) -> Server:
     bound_pauses()
     server.start()
     return server
+
+
+def raise_open_files_limit() -> None:
+    """Raise the open-file limit of this process as far as the system allows, up to what a server can use."""
+    with suppress(ImportError, ValueError, OSError):  # Windows has no limit; some systems refuse theirs
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        limit = OPEN_FILES_LIMIT if hard == resource.RLIM_INFINITY else min(OPEN_FILES_LIMIT, hard)
+        if limit > soft != resource.RLIM_INFINITY:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def bound_pauses() -> None:
@@ -264,15 +278,24 @@ def _skip_survivors(phase: str, info: Mapping[str, int]) -> None:
 
 def _add_occupant(refused: str, host: str, port: int) -> str:
     """Add a sentence to the refusal of a port in use if a sandbox occupies the port."""
-    url = url_of(binding.LOOPBACK if host in ALL_INTERFACES else host, port)
-    sandbox = client.SandboxClient(url, "", timeout_seconds=1.0)
+    for scheme in ("http", "https"):
+        url = url_of(binding.LOOPBACK if host in ALL_INTERFACES else host, port, scheme)
+        if version := _version_at(url):
+            return f"{refused}; a payment sandbox, version {version}, already runs at {url}/"
+    return refused
+
+
+def _version_at(url: str) -> str:
+    """Return the version of the sandbox at a URL, whatever its certificate; empty if there is none."""
+    session = direct_session()
+    session.verify = False
+    sandbox = client.SandboxClient(url, "", session=session, timeout_seconds=1.0)
     try:
-        version = sandbox.health()["version"]
+        return str(sandbox.health()["version"])
     except Exception:  # any failure means that the program is not a sandbox
-        return refused
+        return ""
     finally:
         sandbox.close()
-    return f"{refused}; a payment sandbox, version {version}, already runs at {url}/"
 
 
 def _security_settings(host: str, options: dict[str, Any]) -> Security:
@@ -291,6 +314,7 @@ def _security_settings(host: str, options: dict[str, Any]) -> Security:
 
 def warm_up(server: Server) -> None:
     """Load the modules that the first page and the first webhook need, which collections then skip."""
-    server.app.parts()
+    for _ in described_routes(server.app):
+        pass
     load_module("requests")  # sends webhooks
     gc.freeze()

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
-from payment_sandbox.projects.slots import Slots
 
 EVENTS_STORED_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
@@ -96,7 +95,6 @@ class Events:
         self.is_ended = False
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
-        self.slots = Slots()
         self._waiting_count = 0
 
     @contextmanager

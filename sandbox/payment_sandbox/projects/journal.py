@@ -2,7 +2,7 @@
 
 A record is added once, when it has happened, and never changes. Its id names its kind and its number; most
 records have a time, an order, and the record that caused them. ``Edit.log`` adds what an edit has done,
-``web.merchant.merchant_face`` adds the requests, and ``operations`` add failures and manual actions.
+``web.merchant.merchant_blueprint`` adds the requests, and ``operations`` add failures and manual actions.
 
 Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
 watchers, ``cli.activity`` prints them as lines, ``judge.history`` puts them in a timeline,

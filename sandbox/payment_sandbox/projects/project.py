@@ -187,6 +187,10 @@ class Project:
         most = self.settings.idle_seconds_max
         return most is not None and self.unused_seconds() > most
 
+    def note_use(self) -> None:
+        """Note that the project is in use."""
+        self.used_at_seconds = self.services.real.monotonic_seconds()
+
     def unused_seconds(self) -> float:
         """Return the real seconds since the project was last called."""
         return self.services.real.monotonic_seconds() - self.used_at_seconds

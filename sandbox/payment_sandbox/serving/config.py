@@ -9,7 +9,7 @@ from payment_sandbox.projects.clock import RUNNING
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from payment_sandbox.serving.gateway import Limits
+    from payment_sandbox.serving.front import Limits
     from payment_sandbox.serving.lazy_servers import SiteServer
     from payment_sandbox.serving.services import Observer
     from payment_sandbox.serving.sessions import Trust

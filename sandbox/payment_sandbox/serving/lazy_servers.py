@@ -11,10 +11,12 @@ from payment_sandbox.serving.binding import LOOPBACK, bind, url_of
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
-    from payment_sandbox.serving import http, plain_server
-    from payment_sandbox.serving.app import SandboxApp
+    from flask import Flask
+
+    from payment_sandbox.projects.registry import Registry
+    from payment_sandbox.serving import front, plain_server
 else:
-    http = lazy("payment_sandbox.serving.http")
+    front = lazy("payment_sandbox.serving.front")
     plain_server = lazy("payment_sandbox.serving.plain_server")
 
 
@@ -24,7 +26,7 @@ class SiteServer(Protocol):
     port: int
     url: str
 
-    def start(self, application: "SandboxApp") -> None:
+    def start(self, application: "Flask", registry: "Registry") -> None:
         """Serve on a background thread."""
         ...
 
@@ -41,13 +43,13 @@ class LazyServer:
         self._socket = bind(LOOPBACK, 0)
         self.port: int = self._socket.getsockname()[1]
         self.url = url_of(LOOPBACK, self.port)
-        self._server: http.HttpServer | plain_server.PlainServer | None = None
+        self._server: front.HttpServer | plain_server.PlainServer | None = None
         self._thread: Thread | None = None
         self._stop_receiver, self._stop_sender = socket.socketpair()
 
-    def start(self, application: "SandboxApp") -> None:
+    def start(self, application: "Flask", registry: "Registry") -> None:
         """Wait for the first connection on a background thread, then serve."""
-        self._thread = Thread(target=self._watch, args=(application,), name="listener", daemon=True)
+        self._thread = Thread(target=self._watch, args=(application, registry), name="listener", daemon=True)
         start(self._thread)
 
     def stop(self) -> None:
@@ -62,7 +64,7 @@ class LazyServer:
         self._stop_receiver.close()
         self._stop_sender.close()
 
-    def _watch(self, application: "SandboxApp") -> None:
+    def _watch(self, application: "Flask", registry: "Registry") -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._stop_receiver, selectors.EVENT_READ)
@@ -70,10 +72,10 @@ class LazyServer:
         if is_stopped:
             return
         try:
-            self._server = http.HttpServer(self._socket)
+            self._server = front.HttpServer(self._socket)
         except ModuleNotFoundError:
             self._server = plain_server.PlainServer(self._socket)
-        self._server.start(application)
+        self._server.start(application, registry)
 
 
 class NoPort:
@@ -82,7 +84,7 @@ class NoPort:
     port = 0
     url = "http://payment-sandbox.test"
 
-    def start(self, application: "SandboxApp") -> None:
+    def start(self, application: "Flask", registry: "Registry") -> None:
         """Do nothing."""
 
     def stop(self) -> None:

@@ -9,7 +9,9 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
-    from payment_sandbox.serving.app import SandboxApp
+    from flask import Flask
+
+    from payment_sandbox.projects.registry import Registry
 
 
 class PlainServer:
@@ -19,7 +21,7 @@ class PlainServer:
         self._bound = bound
         self._server: BaseWSGIServer | None = None
 
-    def start(self, application: "SandboxApp") -> None:
+    def start(self, application: "Flask", registry: "Registry") -> None:
         """Serve on background threads."""
         host, port = self._bound.getsockname()[:2]
         self._server = server = make_server(

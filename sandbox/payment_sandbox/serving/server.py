@@ -1,158 +1,86 @@
-"""Builds a sandbox from its configuration, and starts and stops it."""
+"""A sandbox in this process: its projects, its background work, and the port where it listens."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.serving.app import make_app
-from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.lazy_servers import SiteServer
 from payment_sandbox.serving.services import Housekeeper, ServerServices
 from payment_sandbox.serving.starting import create_projects
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.web.site import ServerContext
+from payment_sandbox.web.call import EXTENSION
+from payment_sandbox.web.site import Site
 
 if TYPE_CHECKING:
-    from payment_sandbox.serving import http
-    from payment_sandbox.serving.app import SandboxApp
+    from flask import Flask
+
     from payment_sandbox.storage import sqlite
 else:
-    http = lazy("payment_sandbox.serving.http")
     sqlite = lazy("payment_sandbox.storage.sqlite")
 
 DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
 
 
-@dataclass(eq=False)
-class Server:
-    """A sandbox in this process, created by ``build``."""
+class Sandbox:
+    """The projects of an application, with the threads that work for them."""
 
-    app: "SandboxApp"
-    url: str  # the URL for merchants and payers
-    local_url: str  # the URL of the listening port
-    security: Security
-    services: ServerServices
-    registry: Registry
-    ignored: Sequence[str]  # sentences about configuration that existing projects ignore
-    state: "sqlite.StateFile | None"  # the durable storage, if any
-    listener: SiteServer
-    housekeeper: Housekeeper | None  # set if journals are stored or clients may create projects
+    def __init__(self, config: ServerConfig, *, creates_projects: bool = True) -> None:
+        """Create or restore the projects; clients may create more, if ``creates_projects``.
 
-    @property
-    def port(self) -> int:
-        """The listening port."""
-        return self.listener.port
+        Raises:
+            Invalid: the ``clock``, an address or a file is invalid, or a scenario is unknown.
+            StateRefused: the ``state`` cannot be used.
+        """
+        courier = Courier(
+            trusted=config.security.trusted_receivers,
+            local_only=config.webhooks_only_local,
+            allowed_hosts=config.deliver_to,
+        )
+        self.services: Final = ServerServices(courier, config.max_projects, config.observer)
+        self.state = _open_file(config.state)
+        try:
+            self.registry, self.ignored = create_projects(self.services, self.state, config)
+        except BaseException:
+            if self.state is not None:
+                self.state.close()
+            raise
+        needs_housekeeper = self.state is not None or creates_projects
+        self._housekeeper = Housekeeper(self.registry) if needs_housekeeper else None
+        self._lock = Lock()
+        self._is_started = False
 
     def start(self) -> None:
-        """Serve on background threads."""
-        self.listener.start(self.app)
-        self.services.scheduler.start()
-        if self.housekeeper is not None:
-            self.housekeeper.start()
-        for project in self.registry.all():
-            project.send_pending()
+        """Start the threads, unless they run: due events, stored journals, and webhooks of earlier runs."""
+        with self._lock:
+            if self._is_started:
+                return
+            self.services.scheduler.start()
+            if self._housekeeper is not None:
+                self._housekeeper.start()
+            for project in self.registry.all():
+                project.send_pending()
+            self._is_started = True
 
-    def listen(self, listener: SiteServer) -> None:
-        """Replace the listener of a server that accepted no connections."""
-        self.listener.stop()
-        self.listener, self.local_url, self.url = listener, listener.url, listener.url
-        self.app.site.change_public_url(self.url)
-        listener.start(self.app)
-
-    def stop(self) -> None:
-        """Stop within two seconds, without waiting for requests in progress."""
+    def end_waiting(self) -> None:
+        """End the waiting calls and the event streams, and send no more webhooks."""
         for project in self.registry.all():
             project.end_waiting()
         self.services.courier.stop()
         for project in self.registry.all():
             project.epoch.outbox.close()
         self.services.scheduler.stop()
-        self.listener.stop()
-        if self.housekeeper is not None:
-            self.housekeeper.stop()
+
+    def close(self) -> None:
+        """Store the remaining records, and close the state file."""
+        if self._is_started and self._housekeeper is not None:
+            self._housekeeper.stop()
         if self.state is not None:
             self.state.close()
-
-    def __enter__(self) -> "Server":
-        self.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-
-def build(config: ServerConfig) -> Server:
-    """Bind the port and build the sandbox; serving begins with ``Server.start``.
-
-    Raises:
-        PortInUse: the address is in use or does not belong to this host.
-        Invalid: the ``clock``, an address or a file is invalid, or a scenario is unknown.
-        StateRefused: the ``state`` cannot be used.
-    """
-    courier = Courier(
-        trusted=config.security.trusted_receivers,
-        local_only=config.webhooks_only_local,
-        allowed_hosts=config.deliver_to,
-    )
-    services = ServerServices(courier, config.max_projects, config.observer)
-    with ExitStack() as on_failure:
-        storage = _open_file(config.state)
-        if storage is not None:
-            on_failure.callback(storage.close)
-        registry, ignored = create_projects(services, storage, config)
-        endpoint = _create_endpoint(config, on_failure)
-        server = Server(
-            app=_create_app(config, registry, endpoint),
-            url=endpoint.url,
-            local_url=endpoint.local_url,
-            security=config.security,
-            services=services,
-            registry=registry,
-            ignored=ignored,
-            state=storage,
-            listener=endpoint.listener,
-            housekeeper=Housekeeper(registry) if storage is not None or config.listener is None else None,
-        )
-        on_failure.pop_all()
-    return server
-
-
-class _Endpoint(NamedTuple):
-    """A server's listener and its URLs."""
-
-    listener: SiteServer
-    local_url: str
-    url: str
-
-
-def _create_endpoint(config: ServerConfig, on_failure: ExitStack) -> _Endpoint:
-    """Return the configured listener, or an HTTP server that is closed ``on_failure``."""
-    listener, public_url = config.listener, (config.public_url or "").rstrip("/")
-    if listener is not None:
-        return _Endpoint(listener, listener.url, public_url or listener.url)
-    bound = bind(config.host, config.port)
-    on_failure.callback(bound.close)
-    port, tls = bound.getsockname()[1], config.security.tls
-    listener = http.HttpServer(bound, tls, config.limits)
-    reachable = reachable_url(config.host, port, config.security.scheme)
-    return _Endpoint(listener, url_of(config.host, port), public_url or reachable)
-
-
-def _create_app(config: ServerConfig, registry: Registry, endpoint: _Endpoint) -> "SandboxApp":
-    on_refused = config.observer.on_refused if config.observer is not None else None
-    return make_app(
-        registry,
-        public_url=endpoint.url,
-        control_token=config.control_token or None,
-        allow_hosts=(config.host, *config.allow_hosts),
-        server_context=ServerContext(on_refused, speaks_tls=config.security.tls is not None),
-    )
 
 
 def _open_file(state: Path | str | None) -> "sqlite.StateFile | None":
@@ -168,3 +96,72 @@ def _open_file(state: Path | str | None) -> "sqlite.StateFile | None":
             "the state cannot be in PostgreSQL; give an SQLite file, such as --state sandbox.db"
         )
     return sqlite.StateFile(Path(state))
+
+
+class Endpoint(NamedTuple):
+    """Where a server listens."""
+
+    listener: SiteServer
+    local_url: str  # the URL of the listening port
+    url: str  # the URL for merchants and payers
+    security: Security
+
+
+class Server:
+    """An application that listens on a port, created by ``payment_sandbox.app.build``."""
+
+    def __init__(self, app: "Flask", sandbox: Sandbox, endpoint: Endpoint) -> None:
+        self.app: Final = app
+        self.sandbox: Final = sandbox
+        self.listener, self.local_url, self.url, self.security = endpoint
+
+    @property
+    def services(self) -> ServerServices:
+        """The courier and the scheduler."""
+        return self.sandbox.services
+
+    @property
+    def registry(self) -> Registry:
+        """The projects."""
+        return self.sandbox.registry
+
+    @property
+    def ignored(self) -> Sequence[str]:
+        """Sentences about configuration that existing projects ignore."""
+        return self.sandbox.ignored
+
+    @property
+    def state(self) -> "sqlite.StateFile | None":
+        """The state file, if any."""
+        return self.sandbox.state
+
+    @property
+    def port(self) -> int:
+        """The listening port."""
+        return self.listener.port
+
+    def start(self) -> None:
+        """Serve on background threads."""
+        self.listener.start(self.app, self.registry)
+        self.sandbox.start()
+
+    def listen(self, listener: SiteServer) -> None:
+        """Replace the listener of a server that accepted no connections."""
+        self.listener.stop()
+        self.listener, self.local_url, self.url = listener, listener.url, listener.url
+        site: Site = self.app.extensions[EXTENSION]
+        site.change_public_url(self.url)
+        listener.start(self.app, self.registry)
+
+    def stop(self) -> None:
+        """Stop within two seconds: waiting calls end at once, and others get a moment."""
+        self.sandbox.end_waiting()
+        self.listener.stop()
+        self.sandbox.close()
+
+    def __enter__(self) -> "Server":
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()

@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 if TYPE_CHECKING:
-    from aiohttp import web_request
+    from aiohttp import web
 
 CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
     "SCRIPT_NAME": "",
@@ -20,8 +19,8 @@ CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
 }
 
 
-def environment(http: "web_request.BaseRequest", body: BytesIO) -> dict[str, Any]:
-    """Build a request's WSGI environment; its body may not have arrived yet."""
+def environment(http: "web.BaseRequest") -> dict[str, Any]:
+    """Build a request's WSGI environment, without its body."""
     target = http.raw_path if http.raw_path[0] == "/" else http.rel_url.raw_path_qs  # as proxies send it
     path, _, query = target.encode(errors="surrogateescape").partition(b"?")
     server = http.get_extra_info("sockname") or ("", 0)
@@ -36,7 +35,6 @@ def environment(http: "web_request.BaseRequest", body: BytesIO) -> dict[str, Any
         "PATH_INFO": (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"),
         "QUERY_STRING": query.decode("latin-1"),
         "SERVER_PROTOCOL": f"HTTP/{http.version.major}.{http.version.minor}",
-        "wsgi.input": body,
         "wsgi.errors": sys.stderr,
     }
     for name, value in http.raw_headers:

@@ -16,14 +16,15 @@ from payment_sandbox.serving.sessions import describe_failure, direct_session
 if TYPE_CHECKING:
     import requests
 
+    from payment_sandbox import app
     from payment_sandbox.projects.project import Project
     from payment_sandbox.serving import config
-    from payment_sandbox.serving import server as serving
+    from payment_sandbox.serving.server import Server
     from payment_sandbox.testing.clients import intercepting, with_requests
     from payment_sandbox.testing.clients.intercepting import Interceptions
     from payment_sandbox.ui.pages import language
 else:
-    serving = lazy("payment_sandbox.serving.server")
+    app = lazy("payment_sandbox.app")
     config = lazy("payment_sandbox.serving.config")
     intercepting = lazy("payment_sandbox.testing.clients.intercepting")
     with_requests = lazy("payment_sandbox.testing.clients.with_requests")
@@ -68,7 +69,7 @@ class SandboxAccess:
             SandboxNotFound: no sandbox answers at ``base_url``.
             Invalid: a file in a scenario folder is invalid.
         """
-        self.in_process: serving.Server | None = None
+        self.in_process: Server | None = None
         self.base_url = base_url or ""
         self._control_token = control_token
         self._interceptions: Interceptions | None = None
@@ -80,13 +81,13 @@ class SandboxAccess:
             self.base_url = _check_server(base_url, control_token or "")
         self._transport = self._new_transport()  # shared by all projects, to save connections
 
-    def _start_server(self, scenario_folders: Sequence[Path]) -> "serving.Server":
+    def _start_server(self, scenario_folders: Sequence[Path]) -> "Server":
         try:
             listener: lazy_servers.LazyServer | lazy_servers.NoPort = lazy_servers.LazyServer()
         except SOCKET_BLOCKED:
             listener, self._has_no_port = lazy_servers.NoPort(), True
         try:
-            server = serving.build(
+            server = app.build(
                 config.ServerConfig(
                     listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True
                 )

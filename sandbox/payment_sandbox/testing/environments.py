@@ -1,10 +1,11 @@
-"""Calls WSGI applications as a server does (PEP 3333)."""
+"""Calls WSGI applications as a server does (PEP 3333), and shops as if they were not inside the sandbox."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
 
 from payment_sandbox.serving.binding import port_of
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 URL_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 
 Pairs = Iterable[tuple[str, str]]
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class WsgiHead(NamedTuple):
@@ -28,6 +31,27 @@ class WsgiHead(NamedTuple):
     def code(self) -> int:
         """The status as a number."""
         return int(self.status.partition(" ")[0])
+
+
+def outside_flask(run: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return a function that runs outside of the sandbox's Flask application, for code of the shop.
+
+    The function runs in a copy of the current context, so that what a test relies on stays, without the
+    variables of Flask.
+    """
+
+    def run_outside(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        context = copy_context()
+        context.run(_leave_flask)
+        return context.run(run, *arguments, **options)
+
+    return run_outside
+
+
+def _leave_flask() -> None:
+    for variable in copy_context():
+        if variable.name.startswith("flask."):
+            variable.set(None)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from payment_sandbox.projects.unmatched import unmatched_rules
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
 from payment_sandbox.testing.calling_loop import CALLING_LOOP
+from payment_sandbox.testing.environments import outside_flask
 from payment_sandbox.testing.shops import receiving
 from payment_sandbox.web.answers import records as answers
 
@@ -157,7 +158,7 @@ class ShopInProcess:
         label = str(name or getattr(job, "__name__", type(job).__name__))
         interval, epoch = parse_interval(period), self._in_process("every").epoch
         run = job_runner(label, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
-        epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), run))
+        epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), outside_flask(run)))
 
     def wall_clock(self) -> "AbstractContextManager[None]":
         """Make ``datetime.now()``, ``time.time()`` and the like return sandbox time to the shop.

@@ -1,15 +1,13 @@
 """The templates and the assets of all pages."""
 
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-from jinja2 import Environment, FunctionLoader
-from werkzeug.wrappers import Response
+from flask import Response
+from jinja2 import FunctionLoader
 
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.packaged import read_packaged
-from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import RouteGroup, route
 
 CACHE_HEADERS: Final = {"Cache-Control": "max-age=3600"}
 MEDIA_TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -24,25 +22,21 @@ def _read_template(name: str) -> str | None:
         return None
 
 
-TEMPLATES: Final = Environment(loader=FunctionLoader(_read_template), autoescape=True, auto_reload=False)
+template_loader: Final = FunctionLoader(_read_template)
 
 
-def render(call: Call, template: str, **context: Any) -> str:
-    """Render a template."""
-    return TEMPLATES.get_template(template).render(base=call.site.base_path, **context)
+@cache
+def _read_asset(path: str) -> bytes:
+    return read_packaged(path)
 
 
-def serve_assets(group: RouteGroup, path: str, folder: str, names: tuple[str, ...]) -> None:
-    """Add the route of the assets in a folder."""
+def asset_answer(folder: str, names: tuple[str, ...], name: str) -> Response:
+    """Build a response with an asset of a folder.
 
-    @cache
-    def read(name: str) -> bytes:
-        return read_packaged(f"ui/{folder}/assets/{name}")
-
-    @route(group, "GET", f"{path}<name>", media_type="text/css", errors=(404,))
-    def get_asset(call: Call, name: str) -> Response:
-        """Get a stylesheet, a script or an icon."""
-        if name not in names:
-            raise Unknown(f"there is no asset {name!r}")
-        media_type = MEDIA_TYPES[name.rpartition(".")[2]]
-        return Response(read(name), mimetype=media_type, headers=CACHE_HEADERS)
+    Raises:
+        Unknown: it is not one of the ``names``.
+    """
+    if name not in names:
+        raise Unknown(f"there is no asset {name!r}")
+    media_type = MEDIA_TYPES[name.rpartition(".")[2]]
+    return Response(_read_asset(f"ui/{folder}/assets/{name}"), mimetype=media_type, headers=CACHE_HEADERS)

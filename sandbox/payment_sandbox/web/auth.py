@@ -6,8 +6,8 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
+from flask import Response
 from werkzeug.datastructures import Authorization
-from werkzeug.wrappers import Response
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
@@ -55,6 +55,7 @@ def require_project(call: Call) -> None:
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
     call.project = project
     project.masking.api_key = api_key
+    project.note_use()
 
 
 def redirect_without_secrets(call: Call) -> Response | None:
@@ -81,6 +82,21 @@ def _sent_host(call: Call) -> str:
     return host
 
 
+def has_known_host(call: Call) -> bool:
+    """Whether the Host is an address, or one of the names of this server."""
+    host = _host_name(_sent_host(call))
+    return host in call.site.hosts or _is_literal(host) or host.endswith(".localhost")
+
+
+def is_from_here(call: Call) -> bool:
+    """Whether the client is on this machine."""
+    try:
+        address = ip_address(call.request.environ.get("REMOTE_ADDR", ""))
+    except ValueError:  # a Unix socket, through which a proxy may send others' calls
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
 def refuse_foreign_host(call: Call) -> None:
     """Refuse an unknown Host, which web pages would send after DNS rebinding.
 
@@ -89,8 +105,8 @@ def refuse_foreign_host(call: Call) -> None:
     Raises:
         RequestRefused: 403.
     """
-    host = _host_name(_sent_host(call))
-    if host not in call.site.hosts and not (_is_literal(host) or host.endswith(".localhost")):
+    if not has_known_host(call):
+        host = _host_name(_sent_host(call))
         problem = (
             f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}"
         )

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from flask import Request, Response
 from werkzeug.urls import iri_to_uri
-from werkzeug.wrappers import Request, Response
 
 HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303

@@ -1,4 +1,4 @@
-"""A call: one request, from its placement on a thread or the event loop until its response is sent."""
+"""A call: one request with its project, from the first hook of the application to the last."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -7,8 +7,7 @@ from datetime import datetime
 from threading import Event
 from typing import Any, Final
 
-from werkzeug.exceptions import HTTPException
-from werkzeug.wrappers import Request
+from flask import Request, current_app, g, request
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.operations.agenda import clean_up_agenda
@@ -24,50 +23,50 @@ from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.event_stream import EventStream
-from payment_sandbox.web.routes import ResolvedRoute
+from payment_sandbox.web.routes import Facts
 from payment_sandbox.web.site import Site
 
 SAFE_METHODS: Final = ("GET", "HEAD")
-COMMON_GROUP: Final = ""
-"""The group of all calls without a project, because clients can invent any number of keys."""
+EXTENSION: Final = "payment_sandbox"
+"""The name of the ``Site`` among the extensions of an application."""
+CONNECTION: Final = "payment_sandbox.connection"
+"""The variable of the WSGI environment with the connection of the client, if the server knows it."""
+EMPTY_SEGMENTS: Final = "payment_sandbox.empty_segments"
+"""The variable of the WSGI environment that says that empty segments of the path were removed."""
 
 
-class ConnectionCut(ConnectionError):
-    """The sandbox cuts the connection, to simulate a broken network."""
+class ConnectionCut(Exception):
+    """The sandbox cuts the connection, to simulate a broken network: the iterable of a response raises it."""
+
+
+class NeverAnswered(ConnectionCut):
+    """The client waits for an answer in vain, until its own time limit."""
 
 
 class ClientConnection:
-    """The connection to a client, provided by a server or a test."""
+    """The connection to a client, as a plain WSGI server has it; our own servers and tests know more."""
 
-    __slots__ = ("caller", "headers")
+    headers: Iterable[tuple[bytes, bytes]] | None = None
+    """The raw headers of the request, if the server knows them."""
+    caller = SHOP
+    """Who makes the call; a test may make it, in the process of the sandbox."""
+    may_wait = True
+    """Whether the call may wait; it may not on the event loop of a server."""
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
     repeat_seconds = 10.0
     """The real time that a call waits for another call with the same ``Idempotency-Key``."""
 
-    def __init__(self, headers: Iterable[tuple[bytes, bytes]] | None = None) -> None:
-        """``headers`` are the raw headers of the request, if the server knows them."""
-        self.headers = headers
-        self.caller = SHOP  # or a test, in the process of the sandbox
-
-    def pause(self, group: str, seconds: float) -> None:
-        """Pass real time in a call of this group, as a fault asks; nothing else waits for real time."""
+    def pause(self, seconds: float) -> None:
+        """Pass real time, as a fault asks; nothing else waits for real time."""
         Event().wait(seconds)
-
-    def cut(self) -> None:
-        """Cut the connection.
-
-        Raises:
-            ConnectionCut: always; the server cuts the connection.
-        """
-        raise ConnectionCut
-
-    def hang(self) -> None:
-        """End an unanswered call after ``silence_seconds``."""
-        self.cut()
 
     def take_over(self, project: Project, held: HeldDeliveries) -> bool:
         """Take over the held webhooks of a call; return False to send them after the response."""
+        return False
+
+    def watch(self, stream: EventStream) -> bool:
+        """Take over an event stream; return False to send it as the response."""
         return False
 
 
@@ -89,26 +88,31 @@ class CallNotes:
     lost_status: int | None = None  # the status of the lost response; None if none was lost
 
 
+NO_VALUES: Final[Mapping[str, str]] = {}
+
+
 class Call(Caller):
     """One request, with its project, route and notes."""
 
-    def __init__(self, site: Site, request: Request, connection: ClientConnection) -> None:
-        """Create a call; ``SandboxApp.route`` finds its route."""
+    def __init__(
+        self,
+        site: Site,
+        request: Request,
+        connection: ClientConnection,
+        facts: Facts | None = None,
+        values: Mapping[str, str] = NO_VALUES,
+    ) -> None:
+        """``facts`` are those of the route, None if there is none; ``values`` are those in its path."""
         super().__init__()
         self.site = site
         self.request = request
         self.connection = connection
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: no fault applies, and only a refusal is journaled."""
-        # set by ``SandboxApp.route``
-        self.has_empty_segments = False  # the path had empty segments before the resource
-        self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
-        self.values: Mapping[str, str] = {}  # the values in the path
-        self.routing_error: HTTPException | None = None  # set if no route matches
-        self.may_wait = True  # unless the call runs on the server's event loop
-        self.named: Project | None = None  # the project that the path or the key names
-        self.group = COMMON_GROUP  # the id of that project, whose calls share the limits of this one
-        # set by the middlewares and the view
+        self.facts = facts
+        self.values = values
+        self.may_wait = connection.may_wait
+        # set by the hooks and the view
         self.project: Project  # the project of the API key or the path, once it is known
         self.first_epoch: Epoch  # the project's epoch when the call began, which a reset replaces
         self.real_at: datetime | None = None  # the time of arrival
@@ -116,7 +120,8 @@ class Call(Caller):
         self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
-        self.stream: EventStream | None = None  # the event stream, if the response is one
+        self.is_fault_begun = False
+        self.outer_call: Call | None = None  # the call of this application around this one
 
     @property
     def owner(self) -> Project | None:
@@ -143,3 +148,37 @@ class Call(Caller):
         project = self.project
         self.held = held = HeldDeliveries(project.epoch.outbox)
         held.precede_response = self.may_wait and project.settings.webhook_timing == BEFORE_RESPONSE
+
+
+def begin_call() -> None:
+    """Begin the call of the current request; a call inside one of the same application shares its ``g``."""
+    view = current_app.view_functions[request.endpoint] if request.endpoint is not None else None
+    call = Call(
+        current_app.extensions[EXTENSION],
+        request._get_current_object(),  # type: ignore[attr-defined]
+        request.environ.get(CONNECTION) or ClientConnection(),
+        getattr(view, "facts", None),
+        request.view_args or NO_VALUES,
+    )
+    call.outer_call = g.get("call")
+    g.call = call
+    call.__enter__()
+
+
+def end_call(error: BaseException | None) -> None:
+    """End the call of the current request; without a response, nothing else releases its webhooks."""
+    call: Call | None = g.pop("call", None)
+    if call is None:  # a context without a request, such as that of ``app.test_request_context``
+        return
+    if call.outer_call is not None:
+        g.call = call.outer_call
+    call.__exit__()
+    if call.tracked is not None:
+        call.tracked.end()
+    if error is not None and call.held is not None:
+        call.project.release(call.held)
+
+
+def current_call() -> Call:
+    """Return the call of the current request; hooks begin with it."""
+    return g.call  # type: ignore[no-any-return]

@@ -5,8 +5,8 @@ import logging
 import re
 from typing import Any, Final
 
+from flask import Response
 from werkzeug.exceptions import HTTPException
-from werkzeug.wrappers import Response
 
 from payment_sandbox.extensions import missing_library
 from payment_sandbox.kernel.ids import TOKEN_PATTERN

@@ -1,8 +1,12 @@
 """The shape of all 4xx and 5xx responses, and the status of each refusal."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from werkzeug.exceptions import HTTPException, NotFound
+
+from payment_sandbox.forms.base import nearest_word
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Refusal, Violation
@@ -20,6 +24,7 @@ MERCHANT_PATHS: Final = f"{MERCHANT_API}/"
 CONTROL_API: Final = "/control"
 APIS: Final = (MERCHANT_API, CONTROL_API)
 NO_PATH: Final = "this path does not exist"
+GUESSED_LENGTH_MAX: Final = 200
 TYPE_BY_REFUSAL: Final = {
     refusals.Unknown: "NotFound",
     refusals.OrderChanged: "PreconditionFailed",
@@ -87,3 +92,19 @@ def _violation(violation: Violation) -> dict[str, Any]:
 def status_of(kind: type[Refusal]) -> int:
     """Return the HTTP status of a kind of refusal."""
     return STATUS_BY_REFUSAL.get(kind, CONFLICT)
+
+
+def name_nearest_path(error: HTTPException, path: str, known: Iterable[str]) -> HTTPException:
+    """Name the known path whose parts resemble those of an unknown path, if there is one."""
+    sent = path.rstrip("/").split("/")
+    if len(path) > GUESSED_LENGTH_MAX:
+        return error
+    for rule in known:
+        words = rule.rstrip("/").split("/")
+        if len(words) == len(sent) and all(
+            word.startswith("<") or word == each or nearest_word(each, [word])
+            for word, each in zip(words, sent, strict=True)
+        ):
+            nearest = re.sub("<(.+?)>", r"{\1}", rule)
+            return NotFound(f"{NO_PATH}; did you mean {nearest}?")
+    return error

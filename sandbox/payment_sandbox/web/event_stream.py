@@ -5,18 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from werkzeug.wrappers import Request
+from flask import Request
 
-from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event, Events
-from payment_sandbox.projects.slots import Slot
+from payment_sandbox.projects.events import Event, Events
 
 HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18
 BATCH_SECONDS_MAX: Final = 2.0
 BATCH_SECONDS_PER_WATCHER: Final = 0.001  # about ten times the cost of a send
 FIRST_COMMENT: Final = ": watching\n\n"
-EVENT_TEXTS: Final[Slot[dict[int, str]]] = Slot(dict)
-"""The text of each event that a watcher has read, by number, because many watchers read the same events."""
 
 
 class EventStream:
@@ -42,13 +39,9 @@ class EventStream:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Count this stream as a watcher in the context."""
-        try:
-            with self.events.watching() as number:
-                self._number = number if self._after is None else min(self._after, number)
-                yield
-        finally:
-            if not self.events.watchers:
-                self.events.slots.of(EVENT_TEXTS).clear()
+        with self.events.watching() as number:
+            self._number = number if self._after is None else min(self._after, number)
+            yield
 
     def first_batch(self) -> str:
         """Begin the stream: report dropped events, if any, and repeat stored ones."""
@@ -65,14 +58,9 @@ class EventStream:
 
     def next_batch(self) -> str:
         """Return all events since the last call as one batch, because every send is expensive."""
-        texts, stored = self.events.slots.of(EVENT_TEXTS), self.events.stored_after(self._number)
-        for event in stored:
-            if event.number not in texts:
-                texts[event.number] = _serialize(event.read())
-        while len(texts) > EVENTS_STORED_MAX:
-            texts.pop(next(iter(texts), 0), None)
+        stored = self.events.stored_after(self._number)
         self._number = stored[-1].number if stored else self._number
-        return "".join(texts.get(event.number) or _serialize(event.read()) for event in stored)
+        return "".join(_serialize(event.read()) for event in stored)
 
     def chunks(self) -> Iterator[str]:
         """Yield the stream for a plain WSGI server, blocking between batches."""

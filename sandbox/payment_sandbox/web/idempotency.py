@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import KeyInUse
@@ -85,10 +85,10 @@ def _describe(call: Call) -> str:
 
 def _answer(call: Call, edit: Edit) -> SavedAnswer | None:
     """Build the answer to a committed edit; None if the edit does not produce the answer."""
-    assert call.route is not None, "edits must come from views"
+    assert call.facts is not None, "edits must come from views"
     tracked = call.tracked
     assert tracked is not None, "the answer is that of a tracked request"
-    project, facts = call.project, call.route.facts
+    project, facts = call.project, call.facts
     shown = _response_body(project, edit, facts, call.values)
     if shown is None:
         return None

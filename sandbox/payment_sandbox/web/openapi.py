@@ -3,7 +3,7 @@
 import json
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from inspect import getdoc
 from typing import (
@@ -19,8 +19,8 @@ from typing import (
     is_typeddict,
 )
 
+from flask import Flask
 from marshmallow import Schema
-from werkzeug.routing import Rule
 
 from payment_sandbox.forms.schemas import COMPONENTS, allow_null, component_schemas
 from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
@@ -28,7 +28,8 @@ from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
-from payment_sandbox.web.routes import JSON, Facts, RecordList, RoutedPart, described_routes
+from payment_sandbox.web.call import EXTENSION
+from payment_sandbox.web.routes import JSON, DescribedRoute, Facts, RecordList, described_routes
 from payment_sandbox.web.site import Site
 
 ERROR_DESCRIPTIONS: Final = {
@@ -67,7 +68,7 @@ GROUP_TAGS: Final = {
     "health": SERVER_TAG,
     "description": SERVER_TAG,
 }
-UNDESCRIBED_GROUPS: Final = "dashboard"  # without a description: programs use the control API
+UNDESCRIBED_GROUP: Final = "dashboard"  # without a description: programs use the control API
 STRICT_GROUPS: Final = ("control", "watching", "projects")  # refuse unknown keys
 GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_GROUPS, (400, 403))}
 GROUPS_WITH_KEY: Final = ("api", "control", "watching")
@@ -177,29 +178,27 @@ def _required_fields(answer: Any, properties: dict[str, Any]) -> Iterator[str]:
             schema["type"] = schema["type"][0]
 
 
-def openapi_text(site: Site) -> str:
-    """Return the whole description as JSON text, built on first use."""
+def openapi_text(app: Flask) -> str:
+    """Return the whole description of an application as JSON text, built on first use."""
+    site: Site = app.extensions[EXTENSION]
     descriptions = site.slots.of(DESCRIPTIONS)
     if site.public_url not in descriptions:
-        descriptions[site.public_url] = build_description(site.app.parts(), site.public_url)
+        descriptions[site.public_url] = build_description(app, site.public_url)
     return descriptions[site.public_url]
 
 
-def build_description(parts: Sequence[RoutedPart], public_url: str) -> str:
+def build_description(app: Flask, public_url: str) -> str:
     """Build the whole description as JSON text; ``make docs`` records its examples."""
-    records = RecordSchemas(_strict_forms(parts))
+    routes = [each for each in described_routes(app) if each.facts.group != UNDESCRIBED_GROUP]
+    records = RecordSchemas(_strict_forms(routes))
     paths: dict[str, dict[str, Any]] = {}
     examples = json.loads(read_packaged(EXAMPLES_FILE))
-    views = {endpoint: route.view for part in parts for endpoint, route in part.routes.items()}
     tags: dict[str, str] = {}
-    for rule, facts in sorted(described_routes(parts), key=lambda pair: pair[0].rule):
-        if rule.endpoint.partition(".")[0] in UNDESCRIBED_GROUPS:
-            continue
-        tags.update([_tag(rule, facts)])
-        path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
-        operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}), records)
-        method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
-        paths.setdefault(path, {})[method.lower()] = operation
+    for each in routes:
+        tags.update([_tag(each.facts)])
+        path = re.sub(r"<([a-z_]+)>", r"{\1}", each.path)
+        example = examples.get(each.name, {})
+        paths.setdefault(path, {})[each.method.lower()] = _operation(each, example, records)
     return json.dumps(
         {
             "openapi": "3.1.0",
@@ -227,31 +226,29 @@ def _with_wide_integers(schema: Any) -> Any:
     return wide
 
 
-def _strict_forms(parts: Sequence[RoutedPart]) -> Iterator[type[Schema]]:
+def _strict_forms(routes: Iterable[DescribedRoute]) -> Iterator[type[Schema]]:
     """Yield the body forms that refuse unknown keys."""
-    for rule, facts in described_routes(parts):
-        if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT_GROUPS:
-            yield facts.reads
+    for each in routes:
+        if each.facts.reads is not None and each.facts.group in STRICT_GROUPS:
+            yield each.facts.reads
 
 
-def _operation(
-    view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any], records: RecordSchemas
-) -> dict[str, Any]:
-    summary, _, details = (getdoc(view) or "").partition("\n")
-    group = rule.endpoint.partition(".")[0]
+def _operation(route: DescribedRoute, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:
+    summary, _, details = (getdoc(route.view) or "").partition("\n")
+    facts, group = route.facts, route.facts.group
     operation: dict[str, Any] = {
-        "operationId": rule.endpoint.replace(".", "_"),
+        "operationId": route.name.replace(".", "_"),
         "summary": summary,
         **({"description": details.strip()} if details.strip() else {}),
-        "tags": [_tag(rule, facts)[0]],
+        "tags": [_tag(facts)[0]],
         "security": [{"apiKey": []}] if group in GROUPS_WITH_KEY else [],
-        "parameters": list(_parameters(rule, facts)),
+        "parameters": list(_parameters(route)),
         "responses": {str(facts.status): _answer(facts, summary, example, records)},
     }
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": BODILESS_DESCRIPTIONS[status]}
     explained = EXPLAIN_HEADER if group == "api" else {}
-    for status in _error_statuses(group, rule, facts):
+    for status in _error_statuses(route):
         refusal = example.get("refusals", {}).get(str(status))
         operation["responses"][str(status)] = _error(status, refusal, records) | explained
     if facts.reads is not None:
@@ -263,8 +260,8 @@ def _operation(
     return operation
 
 
-def _tag(rule: Rule, facts: Facts) -> tuple[str, str]:
-    return facts.tag or GROUP_TAGS[rule.endpoint.partition(".")[0]]
+def _tag(facts: Facts) -> tuple[str, str]:
+    return facts.tag or GROUP_TAGS[facts.group]
 
 
 def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:
@@ -275,10 +272,11 @@ def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: Rec
     return {"description": summary, "content": {facts.media_type: content}}
 
 
-def _error_statuses(group: str, rule: Rule, facts: Facts) -> Iterator[int]:
-    yield from facts.errors
+def _error_statuses(route: DescribedRoute) -> Iterator[int]:
+    group = route.facts.group
+    yield from route.facts.errors
     yield from GUARD_STATUSES.get(group, ())
-    if group in GUARD_STATUSES and not (rule.methods or set()).isdisjoint(STORING_METHODS):
+    if group in GUARD_STATUSES and route.method in STORING_METHODS:
         yield 507
 
 
@@ -291,9 +289,9 @@ def _error(status: int, refusal: Mapping[str, Any] | None, records: RecordSchema
     return {"description": ERROR_DESCRIPTIONS[status], "content": {JSON: content}}
 
 
-def _parameters(rule: Rule, facts: Facts) -> Iterator[dict[str, Any]]:
-    text = {"type": "string"}
-    for name in sorted(rule.arguments):
+def _parameters(route: DescribedRoute) -> Iterator[dict[str, Any]]:
+    text, facts = {"type": "string"}, route.facts
+    for name in sorted(route.arguments):
         yield {"name": name, "in": "path", "required": True, "schema": text}
     if facts.query is not None:
         yield from _query(facts.query())

@@ -1,16 +1,17 @@
 """Routes and their declared facts, used by validation, OpenAPI and the documentation."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from functools import cached_property, wraps
+from typing import Any, Final, NamedTuple, TypeVar
 
-from werkzeug.routing import Map, MapAdapter, Rule
-from werkzeug.wrappers import Response
+from flask import Blueprint, Flask, Response, g
+from werkzeug.utils import import_string
 
 from payment_sandbox.forms import Form
-from payment_sandbox.projects.project import Project
+from payment_sandbox.loading import LOADING
 
 JSON: Final = "application/json"
-HTML: Final = "text/html"
+WITHOUT_METHODS: Final = frozenset(("HEAD", "OPTIONS"))
 
 View = TypeVar("View", bound=Callable[..., Response])
 
@@ -18,15 +19,14 @@ View = TypeVar("View", bound=Callable[..., Response])
 class Facts(NamedTuple):
     """The input and output of a route.
 
-    ``answers`` is the record of a successful response, or of its items if ``is_list``. ``reads`` and
-    ``query`` are the forms of the body and the query. ``rules`` maps the path of a field to the rule broken
-    by a wrong value. ``without_body`` lists additional success statuses without a body. ``slow`` marks slow
-    calls, ``waits`` calls that may wait, for example for a webhook receiver; both run on threads. ``streams``
-    marks an event stream, which never ends. ``admit`` finds the project of a call with a large body before
-    the body is received; other routes take no large bodies. ``tag`` groups routes in OpenAPI: its name and
-    description.
+    ``group`` decides who may call the route, its tag, and the beginning of its operation id. ``answers`` is
+    the record of a successful response, or of its items if ``is_list``. ``reads`` and ``query`` are the forms
+    of the body and the query. ``rules`` maps the path of a field to the rule broken by a wrong value.
+    ``without_body`` lists additional success statuses without a body. ``streams`` marks an event stream,
+    which never ends. ``tag`` groups routes in OpenAPI: its name and description.
     """
 
+    group: str
     answers: Any = None
     is_list: bool = False
     status: int = 200
@@ -39,10 +39,7 @@ class Facts(NamedTuple):
     example: Any = None
     rules: Mapping[str, str] = {}
     media_type: str = JSON
-    slow: bool = False
-    waits: bool = False
     streams: bool = False
-    admit: Callable[[Any], Project] | None = None
     tag: tuple[str, str] | None = None
 
 
@@ -53,67 +50,104 @@ class RecordList(NamedTuple):
     name: str
 
 
-class ResolvedRoute(NamedTuple):
-    """A resolved route; ``answer`` runs the view inside the middlewares of its face."""
-
-    answer: Callable[[Any], Response]
-    admit: Callable[[Any], Response | None]
-    view: Callable[..., Response]
-    facts: Facts
-
-
-class RoutedPart(Protocol):
-    """A part of an application."""
-
-    url_map: Map
-    adapter: MapAdapter
-    routes: dict[str, ResolvedRoute]
-    """The routes by endpoint."""
-
-
 class RouteWithoutShape(Exception):
     """A route returns JSON without a shape."""
 
 
-class DeclaredRoute(NamedTuple):
-    """A route of a group."""
-
-    endpoint: str
-    method: str
-    path: str
-    view: Callable[..., Response]
-    facts: Facts
-
-
-class RouteGroup:
-    """The routes of a face; the group's name begins their endpoints, and its prefix their paths."""
-
-    def __init__(self, name: str, prefix: str = "") -> None:
-        self.name: Final = name
-        self.prefix: Final = prefix
-        self.routes: list[DeclaredRoute] = []
-
-
-def route(group: RouteGroup, method: str, path: str, **facts: Any) -> Callable[[View], View]:
-    """Declare a route and its ``Facts``.
+def stated(**facts: Any) -> Callable[[View], View]:
+    """State the ``Facts`` of a view.
 
     Raises:
         RouteWithoutShape: its JSON response has no shape.
     """
-    stated, whole_path = Facts(**facts), f"{group.prefix}{path}"
-    if stated.media_type == JSON and stated.answers is None:
-        raise RouteWithoutShape(f"{whole_path} returns JSON but declares no shape")
+    given = Facts(**facts)
+
+    def state(view: View) -> View:
+        if given.media_type == JSON and given.answers is None:
+            raise RouteWithoutShape(f"{view.__name__} returns JSON but declares no shape")
+        view.facts = given  # type: ignore[attr-defined]
+        return view
+
+    return state
+
+
+def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
+    """Declare a route and its ``Facts``; the view gets the call, and the values of the path."""
 
     def declare(view: View) -> View:
-        endpoint = f"{group.name}.{view.__name__}"
-        group.routes.append(DeclaredRoute(endpoint, method, whole_path, view, stated))
+        stated(**facts)(view)
+
+        @wraps(view)
+        def with_call(**values: str) -> Response:
+            return view(g.call, **values)
+
+        add_route(blueprint, method, path, with_call)
         return view
 
     return declare
 
 
-def described_routes(parts: Iterable[RoutedPart]) -> Iterator[tuple[Rule, Facts]]:
-    """Yield each route of some parts with its declared facts."""
-    for part in parts:
-        for rule in part.url_map.iter_rules():
-            yield rule, part.routes[rule.endpoint].facts
+class LazyView:
+    """A view or a hook that is imported when it is first needed."""
+
+    def __init__(self, import_name: str) -> None:
+        """``import_name`` is the name of the module, a dot, and the name of the view."""
+        self.__module__, self.__name__ = import_name.rsplit(".", 1)
+
+    @cached_property
+    def view(self) -> Any:
+        """The view."""
+        with LOADING:
+            return import_string(f"{self.__module__}.{self.__name__}")
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of the view."""
+        facts: Facts = self.view.facts
+        return facts
+
+    def __call__(self, *given: Any, **values: str) -> Any:
+        """Call the view with the current call, and the values of the path; or a hook, with what it gets."""
+        return self.view(g.call, *given, **values)
+
+
+def add_lazy_routes(blueprint: Blueprint, package: str, table: Iterable[tuple[str, str, str]]) -> None:
+    """Add routes, each with its method, its path, and its view as a module and a name in the package."""
+    for method, path, view in table:
+        add_route(blueprint, method, path, LazyView(f"{package}.{view}"))
+
+
+def add_lazy_surroundings(blueprint: Blueprint, module: str) -> None:
+    """Add the functions ``admit_call``, ``finish_call`` and ``answer_error`` of a module."""
+    blueprint.before_request(LazyView(f"{module}.admit_call"))
+    blueprint.after_request(LazyView(f"{module}.finish_call"))
+    blueprint.register_error_handler(Exception, LazyView(f"{module}.answer_error"))
+
+
+def add_route(blueprint: Blueprint, method: str, path: str, view: Callable[..., Any]) -> None:
+    """Add a route; a path does not answer OPTIONS by itself."""
+    blueprint.add_url_rule(path, view.__name__, view, methods=[method], provide_automatic_options=False)
+
+
+class DescribedRoute(NamedTuple):
+    """A route of an application, with the function that answers it."""
+
+    path: str
+    method: str
+    arguments: frozenset[str]
+    view: Callable[..., Any]
+    facts: Facts
+
+    @property
+    def name(self) -> str:
+        """The name of the operation, with its group."""
+        return f"{self.facts.group}.{self.view.__name__}"
+
+
+def described_routes(app: Flask) -> Iterator[DescribedRoute]:
+    """Yield each route of an application with its declared facts, sorted by path."""
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
+        view = app.view_functions[rule.endpoint]
+        method = next(name for name in sorted(rule.methods or ()) if name not in WITHOUT_METHODS)
+        whole: Any = view.view if isinstance(view, LazyView) else view
+        yield DescribedRoute(rule.rule, method, frozenset(rule.arguments), whole, whole.facts)

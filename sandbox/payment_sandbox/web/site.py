@@ -1,20 +1,19 @@
 """The context of all calls: projects, URLs, access rules, and the server around the application."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 from ipaddress import IPv6Address, ip_address
 from math import ceil
 from secrets import token_bytes
 from threading import Lock
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.web.routes import RoutedPart
 
 OnRefused = Callable[[str, str, int, str], None]
 """Receives refused requests that no journal records: method, path, status and reason."""
@@ -96,32 +95,18 @@ def _network_of(address: str) -> str:
     return address
 
 
-class Parts(Protocol):
-    """An application that consists of parts."""
-
-    @property
-    def html(self) -> RoutedPart:
-        """The part with the HTML faces."""
-        ...
-
-    def parts(self) -> Sequence[RoutedPart]:
-        """Return all parts."""
-        ...
-
-
 class Site:
     """One application: its projects, its URLs, and its access rules."""
 
     def __init__(
         self,
-        app: Parts,
         registry: Registry,
+        public_url: str,
         control_token: str | None,
         allow_hosts: Iterable[str],
         server_context: ServerContext,
     ) -> None:
         """Accept calls at loopback addresses, at the public URL and at ``allow_hosts``."""
-        self.app = app
         self.registry = registry
         self.control_token = control_token
         self.server_context = server_context
@@ -130,16 +115,12 @@ class Site:
         self.refused = RefusedCalls(registry.services.real)
         self.slots = Slots()  # data that the faces share across projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
-        self.change_public_url(self.public_url)
+        self.change_public_url(public_url)
 
     @property
     def public_url(self) -> str:
         """The URL for merchants and payers, without a trailing slash."""
         return self.registry.services.public_url
-
-    def path_of(self, endpoint: str, **values: Any) -> str:
-        """Build the path of a page; values that have no placeholder in the path become the query."""
-        return self.app.html.adapter.build(endpoint, values)
 
     def change_public_url(self, public_url: str) -> None:
         """Change the public URL; URLs in earlier responses do not change."""

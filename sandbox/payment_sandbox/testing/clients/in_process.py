@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from http.client import responses
 from json import loads
 from threading import current_thread
@@ -13,11 +13,11 @@ from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
+from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ, open_response
 from payment_sandbox.testing.shops.call_origins import current_caller
 from payment_sandbox.testing.shops.receiving import ShopReceiver
 from payment_sandbox.testing.shops.shop_requests import DeliverHeld, ShopRequest, current_request
-from payment_sandbox.web.call import ClientConnection
+from payment_sandbox.web.call import CONNECTION, ClientConnection, ConnectionCut, NeverAnswered
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 
 if TYPE_CHECKING:
@@ -76,26 +76,9 @@ class _InProcessConnection(ClientConnection):
 
     def __init__(self, caller: str, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
-        super().__init__()
         self.caller = caller
         self._shop_request = shop_request
         self._deliver = deliver
-
-    def cut(self) -> None:
-        """Cut the connection.
-
-        Raises:
-            CutOff: always.
-        """
-        raise CutOff
-
-    def hang(self) -> None:
-        """Never answer.
-
-        Raises:
-            NoAnswer: always.
-        """
-        raise NoAnswer
 
     def take_over(self, project: "Project", held: "HeldDeliveries") -> bool:
         """Hold the webhooks if the shop makes the call during a request."""
@@ -178,23 +161,17 @@ class InProcess:
         return current_thread() is self._tests_thread or not project.epoch.outbox.is_delivering
 
     def _answer_or_cut(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse | CutOff:
-        try:
-            return self._answer(environ, line)
-        except CutOff as cut:  # webhooks are still delivered after the cut
-            return cut
-
-    def _answer(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse:
+        environ[CONNECTION] = line
         answers: list[bytes] = []
-        call = self._server.app.route(environ, line)
-        with closing(self._server.app.respond(call)) as response:
-            pieces, status, headers = response.get_wsgi_response(environ)
-            head = WsgiHead(status, headers)
-            try:
+        heads: list[WsgiHead] = []
+        try:
+            with open_response(self._server.app, environ, heads.append) as pieces:
                 answers.extend(pieces)
-            except CutOff as cut:
-                cut.partial = _build_response(head, answers) if any(answers) else None
-                raise
-        return _build_response(head, answers)
+        except ConnectionCut as cut:  # webhooks are still delivered after the cut
+            cut_off = NoAnswer() if isinstance(cut, NeverAnswered) else CutOff()
+            cut_off.partial = _build_response(heads[-1], answers) if any(answers) else None
+            return cut_off
+        return _build_response(heads[-1], answers)
 
 
 def _stop_endless_run(project: "Project | None", method: str, path: str) -> None:

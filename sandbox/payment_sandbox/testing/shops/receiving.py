@@ -24,7 +24,7 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import signals_unblocked
 from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
-from payment_sandbox.testing.environments import WsgiHead, build_environ, open_response
+from payment_sandbox.testing.environments import WsgiHead, build_environ, open_response, outside_flask
 from payment_sandbox.testing.shops.shop_requests import current_request, unwatch, watch
 from payment_sandbox.testing.shops.tracebacks import (
     CURRENT_HANDLER,
@@ -350,7 +350,9 @@ class ShopReceiver:
         self, running: RunningHandler, post: WebhookRequest, on_status: Callable[[int], None]
     ) -> ReceiverAnswer:
         try:
-            answer = _interruptible(self._shop.answer)(post, on_status, running.timeout_seconds)
+            answer = _interruptible(outside_flask(self._shop.answer))(
+                post, on_status, running.timeout_seconds
+            )
         except TimeLimitExceeded as late:
             problem = no_answer_within(running.timeout_seconds)
             has_cause = late.__cause__ is not None

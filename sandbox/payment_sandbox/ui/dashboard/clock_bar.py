@@ -2,26 +2,27 @@
 
 from typing import Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
-from payment_sandbox.ui.dashboard.frame import FORM_FACTS, dashboard, enter, form_page, url
+from payment_sandbox.ui.dashboard.frame import FORM_FACTS, enter, form_page, url
 from payment_sandbox.ui.dashboard.notices import Notice, move_notice, with_notice
+from payment_sandbox.web.answers.responses import stream_answer
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import COMMANDS
 from payment_sandbox.web.event_stream import ChangeStream, last_event_number
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 TARGETS: Final = ("by", "until", "to")
 BATCH_SECONDS_PER_WATCHER: Final = 0.005
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/clock/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_clock(call: Call, project_id: str) -> Response:
     """Advance the clock, freeze it, or run it at a rate."""
     project = enter(call, project_id)
@@ -45,7 +46,7 @@ def post_clock(call: Call, project_id: str) -> Response:
     return redirect(back)
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_clock_stop(call: Call, project_id: str) -> Response:
     """Stop the current clock move; the page that started the move reports its events."""
     project = enter(call, project_id, catches_up=False)
@@ -53,10 +54,8 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
 
 
-@route(
-    dashboard,
-    "GET",
-    "/dashboard/<project_id>/events/",
+@stated(
+    group="dashboard",
     media_type="text/event-stream",
     errors=(403, 404),
     streams=True,
@@ -64,7 +63,5 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
 def get_dashboard_events(call: Call, project_id: str) -> Response:
     """Stream a signal to an open page after each change."""
     project = enter(call, project_id, catches_up=False)
-    stream = call.stream = ChangeStream(
-        project.events, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
-    )
-    return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+    after = last_event_number(call.request)
+    return stream_answer(call, ChangeStream(project.events, after, BATCH_SECONDS_PER_WATCHER))

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from werkzeug.wrappers import Response
+from flask import Response, render_template
 
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import UUID
@@ -12,22 +12,19 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard import signing_in
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
-    PROJECT_PATH,
     VIEW_FACTS,
-    dashboard,
     enter,
     own_path,
     refuse_wrong_form,
     url,
 )
 from payment_sandbox.ui.dashboard.reviewing import current_review
-from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import create_project
 from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 UNAUTHORIZED = 401
 TOO_MANY_REQUESTS = 429
@@ -44,7 +41,7 @@ ROOT_LINKS = {
 }
 
 
-@route(dashboard, "GET", "/", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_root(call: Call) -> Response:
     """Redirect browsers to the dashboard; return links as JSON to other clients."""
     if not is_browser(call.request):
@@ -52,7 +49,7 @@ def get_root(call: Call) -> Response:
     return redirect(f"{call.site.base_path}/dashboard/")
 
 
-@route(dashboard, "GET", "/dashboard/", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_dashboard(call: Call) -> Response:
     """Redirect to the only project, or list the projects."""
     projects = signing_in.visible_projects(call)
@@ -63,7 +60,7 @@ def get_dashboard(call: Call) -> Response:
     return _projects_page(call)
 
 
-@route(dashboard, "POST", "/dashboard/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_project(call: Call) -> Response:
     """Create a project, and show its API key this once."""
     if not signing_in.may_create(call):
@@ -81,8 +78,7 @@ def post_project(call: Call) -> Response:
 def _projects_page(call: Call, status: int = 200, **more: object) -> Response:
     projects = signing_in.visible_projects(call)
     shown = projects[: -PROJECTS_SHOWN_MAX - 1 : -1]
-    body = render(
-        call,
+    body = render_template(
         "dashboard/projects.html",
         rows=[_project_row(project, at) for at, project in enumerate(shown)],
         omitted=max(0, len(projects) - PROJECTS_SHOWN_MAX),
@@ -105,13 +101,13 @@ def _project_row(project: Project, at: int) -> dict[str, object]:
     }
 
 
-@route(dashboard, "GET", f"/dashboard/{SIGN_IN_NAME}/", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_sign_in(call: Call) -> Response:
     """Show the form for an API key or the control token."""
     return _sign_in_page(call)
 
 
-@route(dashboard, "POST", f"/dashboard/{SIGN_IN_NAME}/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_sign_in(call: Call) -> Response:
     """Sign in to a project with its API key, or to all projects with the control token."""
     address, failures = call.request.remote_addr or "", call.site.sign_in_failures
@@ -130,13 +126,13 @@ def post_sign_in(call: Call) -> Response:
     return signing_in.sign_in(call, redirect(own_path(call, call.request.form.get("next", "")) or to), grant)
 
 
-@route(dashboard, "POST", "/dashboard/sign-out/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_sign_out(call: Call) -> Response:
     """Sign out."""
     return signing_in.sign_out(call, redirect(f"{call.site.base_path}/dashboard/"))
 
 
-@route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_project_page(call: Call, project_id: str) -> Response:
     """Redirect to the orders of a project."""
     if UUID.fullmatch(project_id) is None:
@@ -144,7 +140,7 @@ def get_project_page(call: Call, project_id: str) -> Response:
     return redirect(f"{call.site.base_path}/dashboard/{project_id}/orders/")
 
 
-@route(dashboard, "GET", f"{PROJECT_PATH}/<path:path>", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_unknown_page(call: Call, project_id: str, path: str) -> Response:
     """Refuse an unknown page of a project with an error page of the dashboard."""
     enter(call, project_id)
@@ -152,8 +148,7 @@ def get_unknown_page(call: Call, project_id: str, path: str) -> Response:
 
 
 def _sign_in_page(call: Call, status: int = 200) -> Response:
-    body = render(
-        call,
+    body = render_template(
         "dashboard/sign_in.html",
         next=own_path(call, call.request.values.get("next", "")),
         is_wrong=status == UNAUTHORIZED,

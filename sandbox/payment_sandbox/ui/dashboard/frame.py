@@ -1,4 +1,4 @@
-"""The common parts of all dashboard pages: routes, access, headers and page frame."""
+"""The common parts of all dashboard pages: access, headers and page frame."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from werkzeug.wrappers import Response
+from flask import Response, current_app, render_template
 
 from payment_sandbox.judge.beliefs import format_moment_of_day
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
@@ -36,16 +36,16 @@ from payment_sandbox.ui.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.ui.templates import TEMPLATES, render, serve_assets
+from payment_sandbox.ui.templates import asset_answer
 from payment_sandbox.web.answers.page_urls import base_path
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
-from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX, body_length
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
-from payment_sandbox.web.routes import RouteGroup
+from payment_sandbox.web.releasing import release_webhooks
+from payment_sandbox.web.routes import stated
 
 PATH_MARKS: Final = frozenset("[._")  # characters that indicate a field path rather than a word
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
@@ -61,22 +61,20 @@ REFRESH_MS_PER_WATCHER: Final = 25
 REFRESH_PER_TIME_TAKEN: Final = 20
 LOAD_PARTS: Final = 4
 """The open pages of a project keep a processor busy for at most one of these parts of the time."""
+SNAPSHOT_FORM: Final = "dashboard.post_snapshot"
 HEADERS: Final = {**PAGE_HEADERS, **csp_headers("'self'")}
 VIEW_FACTS: Final[Mapping[str, Any]] = {
+    "group": "dashboard",
     "media_type": "text/html",
     "errors": (403, 404),
     "without_body": (303,),
-    "slow": True,
 }
 FORM_FACTS: Final[Mapping[str, Any]] = {
+    "group": "dashboard",
     "media_type": "text/html",
     "errors": (400, 403, 404, 409),
     "status": 303,
-    "waits": True,
 }
-PROJECT_PATH: Final = "/dashboard/<project_id>"
-ORDERS_PATH: Final = f"{PROJECT_PATH}/orders/"
-ORDER_PATH: Final = f"{ORDERS_PATH}<order_id>/"
 VIEW_TITLES: Final = {
     "orders": "Orders",
     "requests": "Requests",
@@ -84,15 +82,6 @@ VIEW_TITLES: Final = {
     "simulate": "Simulate",
     "settings": "Settings",
 }
-
-dashboard = RouteGroup("dashboard")
-
-
-def refuse_large_forms(call: Call) -> None:
-    """Refuse forms above the size limit, which would be parsed incompletely."""
-    assert call.route is not None, "a route must match"
-    if call.route.facts.admit is None and body_length(call.request) > BODY_BYTES_MAX:
-        raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
 
 
 class SignInRequired(Exception):
@@ -133,18 +122,15 @@ def format_evidence(line: str) -> str:
     return f"{format_clock(at)}  {shorten_ids(what).replace(' -> ', ' → ')}" if what else shorten_ids(line)
 
 
-TEMPLATES.globals["fault_name"] = fault_in_words
-TEMPLATES.filters.update(
-    {
-        "euros": format_optional_euros,
-        "clock": format_clock,
-        "day": format_day,
-        "moment_of_day": format_moment_text,
-        "sentence": capitalize_sentence,
-        "short": shorten_ids,
-        "evidence": format_evidence,
-    }
-)
+FILTERS: Final[Mapping[str, Callable[..., str]]] = {
+    "euros": format_optional_euros,
+    "clock": format_clock,
+    "day": format_day,
+    "moment_of_day": format_moment_text,
+    "sentence": capitalize_sentence,
+    "short": shorten_ids,
+    "evidence": format_evidence,
+}
 
 
 def find_project(call: Call) -> Project:
@@ -173,6 +159,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     project = find_project(call)
     if call.request.method == "POST":
         refuse_wrong_form(call, project_id)
+    project.note_use()
     call.project = project  # from here on, the project's page shows what is refused
     call.real_at = project.services.real.wall_now()
     if catches_up:
@@ -215,8 +202,7 @@ def show(
 ) -> Response:
     """Render a page of a project in the frame."""
     known = current_review(project)
-    body = render(
-        call,
+    body = render_template(
         f"dashboard/{template}.html",
         project=project,
         projects=_menu(call, project),
@@ -329,7 +315,7 @@ def answer_error(call: Call, error: Exception) -> Response:
     }
     if call.owner is not None and call.request.method == "GET":
         return show(call, "dashboard_refused", call.owner, "", answer.status_code, **details)
-    body = render(call, "dashboard/dashboard_refused.html", **details)
+    body = render_template("dashboard/dashboard_refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
 
 
@@ -341,13 +327,37 @@ def _redirect_to_form(call: Call, error: Mapping[str, Any]) -> Response | None:
     return redirect(with_notice(project, back, refusal_notice(project, error, call.request.form)))
 
 
-serve_assets(dashboard, "/dashboard/assets/", "dashboard", ("dashboard.css", "dashboard.js", "icon.svg"))
+def admit_call(call: Call) -> Response | None:
+    """Refuse calls from other sites' pages and large forms; redirect without secrets.
 
-MIDDLEWARES: Final = (
-    with_headers(HEADERS),
-    Middleware(refuse_cross_site),
-    Middleware(redirect_without_secrets),
-    Middleware(refuse_large_forms),
-    RELEASE_WEBHOOKS,
-)
-FACE: Final = Face(dashboard, MIDDLEWARES, answer_error)
+    Raises:
+        RequestRefused: 403 or 413.
+    """
+    environment = current_app.jinja_env
+    if "euros" not in environment.filters:
+        environment.filters.update(FILTERS)
+        environment.globals["fault_name"] = fault_in_words
+    refuse_cross_site(call)
+    redirected = redirect_without_secrets(call)
+    if redirected is None and body_length(call.request) > _bytes_max(call):
+        raise RequestRefused(413, f"a form must not exceed {_bytes_max(call)} bytes")
+    return redirected
+
+
+def _bytes_max(call: Call) -> int:
+    """Return the length of the longest form, which would be parsed incompletely if it were longer."""
+    return STATE_BYTES_MAX if call.request.endpoint == SNAPSHOT_FORM else BODY_BYTES_MAX
+
+
+def finish_call(call: Call, response: Response) -> Response:
+    """Release the webhooks of an action, and add the headers."""
+    response = release_webhooks(call, response)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+@stated(group="dashboard", media_type="text/css", errors=(404,))
+def get_asset(call: Call, name: str) -> Response:
+    """Get a stylesheet, a script or an icon."""
+    return asset_answer("dashboard", ("dashboard.css", "dashboard.js", "icon.svg"), name)

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.judge import cents_at_risk
@@ -22,9 +22,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
-    ORDERS_PATH,
     VIEW_FACTS,
-    dashboard,
     enter,
     show,
     url,
@@ -37,7 +35,7 @@ from payment_sandbox.web.answers.overview import order_rows
 from payment_sandbox.web.answers.verdict import look_of
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 ORDER_FORM: Final = OrderForm()
 ROWS_SHOWN: Final = 50
@@ -92,7 +90,7 @@ class ListedOrders(NamedTuple):
     has_more: bool
 
 
-@route(dashboard, "GET", ORDERS_PATH, **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_orders_view(call: Call, project_id: str) -> Response:
     """Show the mistakes and the orders, newest first."""
     project = enter(call, project_id)
@@ -182,7 +180,7 @@ def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, o
     }
 
 
-@route(dashboard, "POST", ORDERS_PATH, **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_test_order(call: Call, project_id: str) -> Response:
     """Create a test order."""
     project = enter(call, project_id)
@@ -191,7 +189,7 @@ def post_test_order(call: Call, project_id: str) -> Response:
     return redirect(url(project, f"orders/{order.id}/"))
 
 
-@route(dashboard, "POST", f"{ORDERS_PATH}in-a-state/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_order_in_a_state(call: Call, project_id: str) -> Response:
     """Create a test order in a chosen state."""
     project = enter(call, project_id)

@@ -1,20 +1,18 @@
 """The mistakes of the shop."""
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.ui.dashboard.frame import (
-    PROJECT_PATH,
     VIEW_FACTS,
-    dashboard,
     enter,
     show,
 )
 from payment_sandbox.ui.dashboard.reviewing import current_review
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 
-@route(dashboard, "GET", f"{PROJECT_PATH}/mistakes/", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_mistakes_view(call: Call, project_id: str) -> Response:
     """Show the mistakes of the integration."""
     project = enter(call, project_id)

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any, Final, cast
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.judge.history import TimelineEntry, fold
 from payment_sandbox.judge.in_words import describe_history
@@ -19,9 +19,7 @@ from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
-    ORDER_PATH,
     VIEW_FACTS,
-    dashboard,
     enter,
     form_page,
     show,
@@ -35,7 +33,7 @@ from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import COMMANDS
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 ROWS_SHOWN_MAX: Final = 5000  # the limit for a diagram
 CUSTOMER_PAGE_ACTIONS: Final = {"customer visit", "customer pay", "customer choose"}
@@ -54,7 +52,7 @@ LINKED_KINDS: Final = ("request", "response", "webhook", "webhook-response")
 ACTION_DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
 
 
-@route(dashboard, "GET", ORDER_PATH, **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     """Show the page of an order."""
     project = enter(call, project_id)
@@ -64,7 +62,7 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     return show(call, "order", project, "orders", **_order_values(call, project, order))
 
 
-@route(dashboard, "POST", f"{ORDER_PATH}act/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
     """Act as the customer, the bank, the screening, the processor or the merchant."""
     project = enter(call, project_id)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain, islice, takewhile
 from typing import Final, NamedTuple
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.delivery.sending import WEBHOOK_HEADERS, standard_body, standard_url
 from payment_sandbox.judge.beliefs import format_moment_of_day, status_in
@@ -32,9 +32,7 @@ from payment_sandbox.projects.order_logs import OrderLog, order_logs
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
-    PROJECT_PATH,
     VIEW_FACTS,
-    dashboard,
     enter,
     form_page,
     show,
@@ -49,7 +47,7 @@ from payment_sandbox.web.answers.timeline_report import request_record
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import COMMANDS
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 ROWS_SHOWN: Final = 50
 ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
@@ -71,7 +69,6 @@ SHOWN: Final = {
     UNDELIVERED: "Undelivered webhooks",
 }
 """The filters of the list, with their labels."""
-REQUESTS_PATH: Final = f"{PROJECT_PATH}/requests/"
 
 
 class RequestQuery(NamedTuple):
@@ -155,7 +152,7 @@ def _find_entry(project: Project, entry_id: str) -> Entry | None:
     return epoch.store.delivery(entry_id) or epoch.journal.find(entry_id) or find_unsent(epoch, entry_id)
 
 
-@route(dashboard, "GET", REQUESTS_PATH, **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_requests_view(call: Call, project_id: str) -> Response:
     """Show the calls and the webhooks, newest first."""
     project = enter(call, project_id)
@@ -262,7 +259,7 @@ def _duration_ms(entry: LoggedRequest) -> float | None:
     return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
 
 
-@route(dashboard, "GET", f"{REQUESTS_PATH}<entry_id>/", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
     """Show a call or a webhook with headers and bodies."""
     project = enter(call, project_id)
@@ -299,7 +296,7 @@ def _webhook_values(project: Project, delivery: Delivery) -> Mapping[str, object
     }
 
 
-@route(dashboard, "POST", f"{REQUESTS_PATH}test/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_test_webhook(call: Call, project_id: str) -> Response:
     """Pay a test order, and show the shop's answers to its webhooks."""
     project = enter(call, project_id)
@@ -309,7 +306,7 @@ def post_test_webhook(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, back, answer_notice(project, order.id)))
 
 
-@route(dashboard, "POST", f"{REQUESTS_PATH}deliver/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_unsent_view(call: Call, project_id: str) -> Response:
     """Deliver all webhooks that were not sent, as no address was set; the project keeps its first address."""
     project = enter(call, project_id)
@@ -324,7 +321,7 @@ def post_unsent_view(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, url(project, "requests/", show=WEBHOOKS), notice))
 
 
-@route(dashboard, "POST", f"{REQUESTS_PATH}<delivery_id>/redeliver/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Response:
     """Redeliver a webhook now or later, optionally with another URL or body."""
     project = enter(call, project_id)

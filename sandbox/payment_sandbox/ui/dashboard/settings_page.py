@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.forms import Choice, Flag, Items
 from payment_sandbox.forms.fields import Anything, Number
@@ -16,11 +16,8 @@ from payment_sandbox.projects.project import ADDRESS_SETTINGS, Project
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
-    PROJECT_PATH,
     VIEW_FACTS,
-    dashboard,
     enter,
-    find_project,
     form_page,
     show,
     url,
@@ -30,7 +27,7 @@ from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer
 
 BAD_REQUEST: Final = 400
@@ -91,13 +88,13 @@ EXAMPLES: Final = {
 }
 
 
-@route(dashboard, "GET", f"{PROJECT_PATH}/settings/", **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_settings_view(call: Call, project_id: str) -> Response:
     """Show the settings."""
     return _settings_page(call, enter(call, project_id))
 
 
-@route(dashboard, "POST", f"{PROJECT_PATH}/settings/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_settings(call: Call, project_id: str) -> Response:
     """Change settings; one invalid value prevents all changes."""
     project = enter(call, project_id)
@@ -109,7 +106,7 @@ def post_settings(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, back, Notice("Saved.")))
 
 
-@route(dashboard, "GET", f"{PROJECT_PATH}/state/", answers=None, **{**VIEW_FACTS, "media_type": "text/plain"})
+@stated(answers=None, **{**VIEW_FACTS, "media_type": "text/plain"})
 def get_snapshot(call: Call, project_id: str) -> Response:
     """Download a snapshot of the project."""
     project = enter(call, project_id)
@@ -118,7 +115,7 @@ def get_snapshot(call: Call, project_id: str) -> Response:
     return response
 
 
-@route(dashboard, "POST", f"{PROJECT_PATH}/state/", **FORM_FACTS, admit=find_project)
+@stated(**FORM_FACTS)
 def post_snapshot(call: Call, project_id: str) -> Response:
     """Restore a snapshot from a file."""
     project = enter(call, project_id)
@@ -132,7 +129,7 @@ def post_snapshot(call: Call, project_id: str) -> Response:
     return redirect(url(project, "orders/"))
 
 
-@route(dashboard, "POST", f"{PROJECT_PATH}/reset/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_project_reset(call: Call, project_id: str) -> Response:
     """Reset the project to its initial state."""
     project = enter(call, project_id)

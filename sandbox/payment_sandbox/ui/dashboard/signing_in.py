@@ -3,9 +3,10 @@
 import hmac
 from typing import Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.projects.project import Project
+from payment_sandbox.web.auth import is_from_here
 from payment_sandbox.web.call import Call
 
 COOKIE: Final = "sandbox_dashboard"
@@ -22,8 +23,8 @@ FOREIGN_FORM: Final = (
 
 
 def is_open(call: Call) -> bool:
-    """Whether the dashboard needs no sign-in; a server with a control token may be public."""
-    return call.site.control_token is None
+    """Whether the dashboard needs no sign-in: on this machine, unless the server has a control token."""
+    return call.site.control_token is None and is_from_here(call)
 
 
 def signed_in_projects(call: Call) -> frozenset[str]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.methods import ALL_METHODS
@@ -27,9 +27,7 @@ from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variation_catalogue import offers_in
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
-    PROJECT_PATH,
     VIEW_FACTS,
-    dashboard,
     enter,
     form_page,
     show,
@@ -44,9 +42,8 @@ from payment_sandbox.web.answers.page_urls import qr_page_path
 from payment_sandbox.web.answers.qr_tables import QrForm
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
-SIMULATE_PATH: Final = f"{PROJECT_PATH}/simulate/"
 BAD_REQUEST: Final = 400
 ROWS_SHOWN: Final = 50
 STORABLE_CARDS: Final = {name: card for name, card in CARDS.items() if card.refusal is None}
@@ -80,7 +77,7 @@ def _toggle(offer: VariationOffer, before: ProjectFaults) -> ProjectFaults:
     return before.with_rules(kind, others if _is_on(offer, before) else [*rules, *others], rules)
 
 
-@route(dashboard, "POST", f"{SIMULATE_PATH}faults/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_switch(call: Call, project_id: str) -> Response:
     """Switch a common fault on or off, or remove all faults."""
     project = enter(call, project_id)
@@ -95,13 +92,13 @@ def post_switch(call: Call, project_id: str) -> Response:
     return redirect(form_page(call) or url(project, "simulate/"))
 
 
-@route(dashboard, "GET", SIMULATE_PATH, **VIEW_FACTS)
+@stated(**VIEW_FACTS)
 def get_simulate_view(call: Call, project_id: str) -> Response:
     """Show the scenario, the faults, the stored cards and the QR codes."""
     return _simulate_page(call, enter(call, project_id))
 
 
-@route(dashboard, "POST", SIMULATE_PATH, **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_scenario(call: Call, project_id: str) -> Response:
     """Activate a scenario by name or from YAML."""
     project = enter(call, project_id)
@@ -157,7 +154,7 @@ def _card_and_code_values(project: Project) -> dict[str, object]:
     }
 
 
-@route(dashboard, "POST", f"{SIMULATE_PATH}cards/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_card(call: Call, project_id: str) -> Response:
     """Store a test card with a first payment."""
     project = enter(call, project_id)
@@ -172,7 +169,7 @@ def post_card(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, url(project, "simulate/"), notice))
 
 
-@route(dashboard, "POST", f"{SIMULATE_PATH}codes/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_qr_request(call: Call, project_id: str) -> Response:
     """Create a bank QR request."""
     project = enter(call, project_id)

@@ -21,7 +21,7 @@ PAGE_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "bank-transfer",
         "refunds",
     ),
-    "Frameworks and languages": ("django", "fastapi", "node", "php", "languages"),
+    "Frameworks and languages": ("flask", "django", "fastapi", "node", "php", "languages"),
     "Tools": ("dashboard", "mistakes", "rehearsal", "scenarios", "agents"),
     "Reference": ("troubleshooting", "operation", "security", "reference"),
 }

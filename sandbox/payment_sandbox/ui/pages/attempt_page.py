@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 from payment_sandbox.methods import METHODS_BY_NAME

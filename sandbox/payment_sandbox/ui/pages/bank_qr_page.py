@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Final
 from zlib import compress, crc32
 
-from werkzeug.wrappers import Response
+from flask import Response, render_template, url_for
 
 from payment_sandbox.loading import lazy
 from payment_sandbox.operations.bank_qr import scan
@@ -20,7 +20,7 @@ from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired,
 from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.pages.language import DEFAULT_TAG, LANGUAGE_NAMES, Language
-from payment_sandbox.ui.pages.pages_face import FORM_FACTS, PAGE_METADATA, pages
+from payment_sandbox.ui.pages.pages_hooks import FORM_FACTS, PAGE_METADATA
 from payment_sandbox.ui.pages.payer_page import (
     TOKEN_FIELD,
     AttemptNotice,
@@ -28,11 +28,10 @@ from payment_sandbox.ui.pages.payer_page import (
     chosen_language,
     find_project,
 )
-from payment_sandbox.ui.templates import render
 from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 if TYPE_CHECKING:
     import segno
@@ -95,10 +94,9 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 SHOWN_LENGTH_MAX: Final = 40
 BAD_REQUEST: Final = 400
-QR_PATH: Final = "/qr/<project_id>/<qr_id>"
 
 
-@route(pages, "GET", f"{QR_PATH}.png", media_type="image/png", errors=(404,))
+@stated(group="pages", media_type="image/png", errors=(404,))
 def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
     """Get the image of a QR request (QR-26)."""
     project = find_project(call, project_id)
@@ -106,22 +104,21 @@ def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
     return Response(qr_png(qr_page_url(project, qr_request), qr_request.size_pixels), mimetype="image/png")
 
 
-@route(pages, "GET", f"{QR_PATH}/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Show the page where the payer chooses a bank and, if changeable, the amount (QR-27)."""
     project = find_project(call, project_id)
     return _show_page(call, project, project.epoch.find_qr_request(qr_id))
 
 
-@route(pages, "POST", f"{QR_PATH}/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Create the order, once per form, and redirect to the bank."""
     project = find_project(call, project_id)
     qr_request = project.epoch.find_qr_request(qr_id)
     form_id, _, signature = call.request.form.get(TOKEN_FIELD, "").partition(".")
     if not hmac.compare_digest(signature.encode(), _sign(call, qr_request, form_id).encode()):
-        page = call.site.path_of("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
-        return redirect(f"{call.site.base_path}{page}")
+        return redirect(url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale"))
     return _scan(call, project, qr_request, form_id)
 
 
@@ -187,8 +184,7 @@ def _show_page(call: Call, project: Project, qr_request: QrRequest, error: str |
     language = chosen_language(call, None)
     form_id = token_urlsafe(16)
     closed = _closed_reason(project, qr_request)
-    body = render(
-        call,
+    body = render_template(
         "qr.html",
         page=None,
         say=language.say,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.messages import translate_reason
@@ -32,7 +32,7 @@ from payment_sandbox.ui.pages.attempt_page import (
 )
 from payment_sandbox.ui.pages.bank_qr_page import qr_svg
 from payment_sandbox.ui.pages.language import require_babel
-from payment_sandbox.ui.pages.pages_face import FORM_FACTS, PAGE_METADATA, pages
+from payment_sandbox.ui.pages.pages_hooks import FORM_FACTS, PAGE_METADATA
 from payment_sandbox.ui.pages.payer_page import (
     INVOICE,
     PayerPage,
@@ -47,7 +47,7 @@ from payment_sandbox.web.answers.records import StateVersion
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import stated
 
 
 class MethodChoice(NamedTuple):
@@ -160,10 +160,7 @@ def failure_reason(page: PayerPage) -> str | None:
     return translate_reason(reason, page.language.tag) if reason is not None else None
 
 
-ATTEMPT_PATH = "/pay/<project_id>/<order_id>/<transaction_id>"
-
-
-@route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or its result (GEN-03)."""
     page = find_page(call, project_id, order_id)
@@ -233,7 +230,7 @@ def _unsent_counts(page: PayerPage) -> DeliveryCounts:
     return DeliveryCounts(unsent, 0, False, "no webhook address" if unsent else None)
 
 
-@route(pages, "POST", "/pay/<project_id>/<order_id>/", waits=True, **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Choose a payment method (SET-18)."""
     page = find_page(call, project_id, order_id)
@@ -277,7 +274,7 @@ def _choose_method(page: PayerPage, chosen: str) -> Response:
     return redirect_to_next(page.reload()._replace(attempt=order.last_transaction))
 
 
-@route(pages, "GET", f"{ATTEMPT_PATH}/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the page of an attempt, or redirect if it has ended (GEN-06)."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -286,7 +283,7 @@ def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str)
     return redirect_to_next(page) if page.has_attempt_ended else attempt_page.show_attempt(page)
 
 
-@route(pages, "POST", f"{ATTEMPT_PATH}/", slow=True, **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Pay, fail or cancel the attempt, or act as the bank or the screening."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -317,7 +314,7 @@ def _show_current(page: PayerPage) -> Response:
     )
 
 
-@route(pages, "GET", f"{ATTEMPT_PATH}/secure/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -328,7 +325,7 @@ def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) 
     return show(page, "secure", card=card, authorization=authorization, panel=panel(page), look="secure")
 
 
-@route(pages, "POST", f"{ATTEMPT_PATH}/secure/", **FORM_FACTS)
+@stated(**FORM_FACTS)
 def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Complete the 3-D Secure step."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -339,7 +336,7 @@ def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str)
     return _act(page, action)
 
 
-@route(pages, "GET", f"{ATTEMPT_PATH}/scan/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the confirmation page of a wallet app after the scan (WQR-01)."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -351,7 +348,7 @@ def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) ->
     return show(page, "confirm", panel=panel(page), look="wallet")
 
 
-@route(pages, "GET", f"{ATTEMPT_PATH}/code.svg", media_type="image/svg+xml", errors=(404,))
+@stated(group="pages", media_type="image/svg+xml", errors=(404,))
 def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the QR code that a wallet app scans."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -361,28 +358,28 @@ def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) ->
     return Response(qr_svg(address), mimetype="image/svg+xml")
 
 
-@route(pages, "GET", f"{ATTEMPT_PATH}/state/", answers=StateVersion, errors=(404,))
+@stated(group="pages", answers=StateVersion, errors=(404,))
 def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get a number that changes with the order and its webhooks; waiting pages poll it."""
     page = find_page(call, project_id, order_id, transaction_id)
     return json_answer({"state": page.state})
 
 
-@route(pages, "GET", f"{ATTEMPT_PATH}/left/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the notice that a payment is still open."""
     page = find_page(call, project_id, order_id, transaction_id)
     return redirect_to_next(page) if page.has_attempt_ended else show(page, "still_open")
 
 
-@route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_result(call: Call, project_id: str, order_id: str) -> Response:
     """Show the result of a payment without a return_url (FLOW-16)."""
     page = find_page(call, project_id, order_id)
     return _show_result(page)
 
 
-@route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE_METADATA)
+@stated(**PAGE_METADATA)
 def get_back(call: Call, project_id: str, order_id: str) -> Response:
     """Redirect the customer to the shop, and record the return (FLOW-14)."""
     page = find_page(call, project_id, order_id)

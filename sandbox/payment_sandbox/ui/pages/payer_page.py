@@ -4,8 +4,8 @@ import hmac
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
+from flask import Response, render_template, url_for
 from werkzeug.urls import iri_to_uri
-from werkzeug.wrappers import Response
 
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.messages import translate_reason
@@ -19,8 +19,7 @@ from payment_sandbox.projects.journal import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.pages import language
 from payment_sandbox.ui.pages.language import Language
-from payment_sandbox.ui.templates import render
-from payment_sandbox.web.answers.page_urls import base_path, dashboard_path
+from payment_sandbox.web.answers.page_urls import dashboard_path
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
 
@@ -91,7 +90,7 @@ class PayerPage(NamedTuple):
         ids: dict[str, Any] = {"project_id": self.project.project_id, "order_id": self.order.id}
         if self.attempt is not None and endpoint not in ("get_order_page", "get_result", "get_back"):
             ids["transaction_id"] = self.attempt.id
-        return base_path(self.project) + self.call.site.path_of(f"pages.{endpoint}", **ids, **more)
+        return url_for(f"pages.{endpoint}", **ids, **more)
 
     @property
     def shop_url(self) -> str | None:
@@ -188,8 +187,7 @@ def chosen_language(call: Call, order: Order | None) -> Language:
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
     """Render a page."""
     project, now = page.project, page.project.now()
-    body = render(
-        page.call,
+    body = render_template(
         f"{template}.html",
         page=page,
         say=page.language.say,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.epoch import IfMatch
@@ -14,6 +14,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order_tables import order_record
 from payment_sandbox.web.bodies import json_line
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.event_stream import EventStream
 
 JSON = "application/json"
 CREATED = 201
@@ -37,6 +38,12 @@ def streamed_answer(data: Mapping[str, Any]) -> Response:
     if second is None:
         return Response(first, mimetype=JSON)
     return Response(chain((first, second), pieces), mimetype=JSON)
+
+
+def stream_answer(call: Call, stream: EventStream) -> Response:
+    """Build a response with an event stream, which a server may take over."""
+    chunks = iter(()) if call.connection.watch(stream) else stream.chunks()
+    return Response(chunks, mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 def encode_items(data: Mapping[str, Any]) -> Iterator[str]:
@@ -116,7 +123,7 @@ def refuse_changed_order(call: Call) -> None:
         Unknown: the project has no such order.
         OrderChanged: the order's ETag does not match.
     """
-    demanded = if_match(call) if call.route is not None and call.route.facts.if_match else None
+    demanded = if_match(call) if call.facts is not None and call.facts.if_match else None
     if demanded is not None:
         call.project.epoch.check_etag(call.values["order_id"], demanded)
 

@@ -17,7 +17,6 @@ from payment_sandbox.projects.clock import FROZEN, RATE_MAX
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import advance_limit_record, advance_record, clock_record
-from payment_sandbox.web.control.control_face import control
 from payment_sandbox.web.control.declaring import Listed, command
 
 Rate = partial(
@@ -30,7 +29,7 @@ AdvanceSeconds = partial(
 )
 
 
-@command(control, "GET", "/clock/")
+@command("control", "GET", "/clock/")
 def read_clock(project: Project) -> records.Clock:
     """Get the clock."""
     return clock_record(project)
@@ -47,13 +46,12 @@ def require_change(form: Form, data: Mapping[str, Any], sent: Any, **options: An
 
 
 @command(
-    control,
+    "control",
     "PATCH",
     "/clock/",
     check=require_change,
     errors=(409,),
     example={"mode": "running", "rate": 3600},
-    waits=True,
 )
 def change_clock(
     project: Project,
@@ -77,13 +75,12 @@ def require_one_target(form: Form, data: Mapping[str, Any], sent: Any, **options
 
 
 @command(
-    control,
+    "control",
     "POST",
     "/clock/advance/",
     check=require_one_target,
     errors=(409,),
     example={"by": "PT30M"},
-    waits=True,
 )
 def advance(
     project: Project,
@@ -106,7 +103,7 @@ def advance(
     return advance_record(move_clock.advance_clock(project, aim, limits))
 
 
-@command(control, "GET", "/agenda/", slow=True)
+@command("control", "GET", "/agenda/")
 def agenda(project: Project) -> Listed[records.AgendaItem]:
     """List the scheduled events, including failed ones (CTL-17)."""
     return Listed(agendas.agenda(project.epoch))

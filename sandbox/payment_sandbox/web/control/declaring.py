@@ -29,7 +29,7 @@ from typing import (
     get_type_hints,
 )
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.forms import Choice, DateTime, Flag, Form, PeriodText, Text, Whole, read, repairs
 from payment_sandbox.forms.fields import Number
@@ -40,9 +40,10 @@ from payment_sandbox.web.answers.order_tables import ORDER
 from payment_sandbox.web.answers.responses import json_answer, order_answer, streamed_answer
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import BODY_ERRORS
+from payment_sandbox.web.control.control_blueprint import BODY_ERRORS, control
+from payment_sandbox.web.error_bodies import CONTROL_API
 from payment_sandbox.web.idempotency import claim_key
-from payment_sandbox.web.routes import RecordList, RouteGroup, route
+from payment_sandbox.web.routes import RecordList, route
 
 READ: Final = "GET"
 FIELDS: Final = {str: Text, int: Whole, float: Number, bool: Flag, datetime: DateTime}
@@ -172,7 +173,7 @@ class QueryForm(Form):
 
 
 def command(
-    group: RouteGroup,
+    group: str,
     method: str,
     path: str,
     *,
@@ -183,7 +184,7 @@ def command(
     lists: str | None = None,
     **facts: Any,
 ) -> Callable[[Run], Run]:
-    """Declare a command.
+    """Declare a command; its ``group`` decides who may call it.
 
     ``check`` refuses inconsistent parameters. ``acts`` marks an action of a payer or another actor: due
     events run first, a repeated request gets its first response, and webhooks wait for the response.
@@ -201,7 +202,7 @@ def command(
             run.__name__,
             run.__module__,
             method,
-            f"{group.prefix}{path}",
+            f"{CONTROL_API}{path}",
             run,
             parameters,
             answers,
@@ -216,7 +217,7 @@ def command(
             "needs_body": check is not None or made.needs_values,
             **facts,
         }
-        route(group, method, path, **stated)(_view(made, stated, acts=acts))
+        route(control, method, made.path, group=group, **stated)(_view(made, stated, acts=acts))
         return run
 
     return declare

@@ -40,7 +40,6 @@ from payment_sandbox.web.answers.overview import (
 )
 from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import control
 from payment_sandbox.web.control.declaring import Before, Limit, Listed, OfStatus, command
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ else:
     verdict = lazy("payment_sandbox.web.answers.verdict")
 
 
-@command(control, "GET", "/orders/", slow=True)
+@command("control", "GET", "/orders/")
 def orders(
     project: Project,
     *,
@@ -67,13 +66,13 @@ def orders(
     return Listed(order_rows(project, islice(found, limit)))
 
 
-@command(control, "GET", "/orders/<order_id>/", slow=True)
+@command("control", "GET", "/orders/<order_id>/")
 def overview(project: Project, order_id: str) -> records.OrderOverview:
     """Get one order with its possible actions, scheduled events, webhooks and refunds."""
     return order_overview(project, project.find_order(order_id))
 
 
-@command(control, "GET", "/timeline/", errors=(404,), slow=True)
+@command("control", "GET", "/timeline/", errors=(404,))
 def timeline(
     project: Project,
     order_id: Annotated[str, "Only entries about this order and its refunds."] | None = None,
@@ -86,7 +85,7 @@ def timeline(
     return Listed(map(as_mapping, shown), project.epoch.journal.dropped_count)
 
 
-@command(control, "GET", "/report/", errors=(404,), unwraps="text", slow=True)
+@command("control", "GET", "/report/", errors=(404,), unwraps="text")
 def report(
     call: Call,
     order_id: Annotated[str, "Only this order and its refunds; all orders by default."] | None = None,
@@ -112,7 +111,7 @@ def _calls_with_first_key(call: Call) -> list[str]:
     ]
 
 
-@command(control, "GET", "/actions/", lists="PerformedActions", slow=True)
+@command("control", "GET", "/actions/", lists="PerformedActions")
 def actions(
     project: Project,
     order_id: Annotated[str, "Only actions on this order."] | None = None,
@@ -127,7 +126,7 @@ def actions(
     return Listed(map(to_plain_data, page))
 
 
-@command(control, "GET", "/review/", slow=True)
+@command("control", "GET", "/review/")
 def reviewed(project: Project) -> records.ReviewResult:
     """List the mistakes in the integration's requests and webhook responses."""
     findings = review(project.epoch)
@@ -145,13 +144,13 @@ def reviewed(project: Project) -> records.ReviewResult:
     }
 
 
-@command(control, "GET", "/cards/", lists="StoredCards", slow=True)
+@command("control", "GET", "/cards/", lists="StoredCards")
 def cards(project: Project) -> Listed[records.StoredCard]:
     """List the stored cards, oldest first."""
     return Listed(map(_card_record, project.epoch.store.credentials()))
 
 
-@command(control, "GET", "/bankqr/", slow=True)
+@command("control", "GET", "/bankqr/")
 def qr_requests(project: Project) -> Listed[records.QrRow]:
     """List the QR requests, oldest first."""
     return Listed(_qr_record(project, request) for request in project.epoch.store.qr_requests())
@@ -198,7 +197,7 @@ def check_action_of_actor(form: Form, data: Mapping[str, Any], sent: Any, **opti
 
 
 @command(
-    control,
+    "control",
     "POST",
     "/orders/<order_id>/act/",
     check=check_action_of_actor,
@@ -248,7 +247,7 @@ def act(
 
 
 @command(
-    control,
+    "control",
     "POST",
     "/bankqr/<qr_id>/scan/",
     acts=True,

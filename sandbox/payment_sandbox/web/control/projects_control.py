@@ -2,8 +2,7 @@
 
 import json
 from functools import partial
-from hmac import compare_digest
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, cast
 
 from payment_sandbox.forms import Form
 from payment_sandbox.judge import review
@@ -13,54 +12,12 @@ from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.overview import finding_records
-from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import admit_snapshot, control, read_query
 from payment_sandbox.web.control.declaring import Body, Document, Listed, Period, command
-from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
+from payment_sandbox.web.error_answers import GENERATED_KEY, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.faces import Face, Middleware
-from payment_sandbox.web.routes import RouteGroup
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer, snapshot_text
-
-MISSING_TOKEN: Final = (
-    "this call needs the server's control token: send 'Authorization: Bearer TOKEN'; "
-    "clients and test suites read it from SANDBOX_CONTROL_TOKEN"
-)
-WRONG_TOKEN: Final = (
-    "the control token is wrong: use that of serve --control-token; "
-    "clients and test suites read it from SANDBOX_CONTROL_TOKEN"
-)
-TOO_MANY_GUESSES: Final = "too many attempts with a wrong control token or key came from your address"
-
-server_wide = RouteGroup("projects", "/control")
-
-
-def require_control_token(call: Call) -> None:
-    """Require the control token if one is set.
-
-    Raises:
-        RequestRefused: 401 if it is missing or wrong, 429 after too many guesses from the address.
-    """
-    token, failures = call.site.control_token, call.site.sign_in_failures
-    if token is None:
-        return
-    scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
-    is_bearer, address = scheme.lower() == "bearer", call.request.remote_addr or ""  # in any letter case
-    if is_bearer and (wait_seconds := failures.admit(address)):
-        raise RequestRefused(429, TOO_MANY_GUESSES, {"Retry-After": str(wait_seconds)})
-    if not is_bearer or not compare_digest(sent.strip().encode(), token.encode()):
-        challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
-        raise RequestRefused(401, WRONG_TOKEN if is_bearer and sent.strip() else MISSING_TOKEN, challenge)
-    failures.forgive(address)
-
-
-PROJECTS_FACE: Final = Face(
-    server_wide,
-    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(read_query)),
-    answer_for,
-)
 
 
 def refuse_surplus_project(call: Call) -> None:
@@ -92,14 +49,13 @@ class StateForm(Form):
 
 
 @command(
-    server_wide,
+    "projects",
     "POST",
     "/projects/",
     status=201,
     needs_body=False,
     errors=(429,),
     example={"mode": "live", "seed": 7},
-    slow=True,
 )
 def new_project(
     call: Call, settings: Annotated[Document, Body(NewProjectForm, partial(json_body, empty_is={}))]
@@ -121,13 +77,13 @@ def create_project(call: Call, settings: Any) -> tuple[Project, str]:
     return call.site.registry.create(settings)
 
 
-@command(server_wide, "GET", "/projects/", errors=(429,))
+@command("projects", "GET", "/projects/", errors=(429,))
 def projects(call: Call) -> Listed[records.Project]:
     """List the projects, without their API keys."""
     return Listed(map(project_record, call.site.registry.all()))
 
 
-@command(server_wide, "GET", "/projects/review/", errors=(429,), slow=True)
+@command("projects", "GET", "/projects/review/", errors=(429,))
 def all_findings(call: Call) -> Listed[records.ProjectFindings]:
     """List the mistakes in all projects; projects without findings are omitted."""
     return Listed(
@@ -142,13 +98,12 @@ def all_findings(call: Call) -> Listed[records.ProjectFindings]:
 
 
 @command(
-    server_wide,
+    "projects",
     "POST",
     "/projects/prune/",
     errors=(429,),
     unwraps="deleted",
     example={"unused_for": "P7D"},
-    slow=True,
 )
 def prune_projects(
     call: Call, unused_for: Annotated[Period, "Projects idle for this long in real time, such as P7D."]
@@ -157,40 +112,40 @@ def prune_projects(
     return {"deleted": call.site.registry.prune(real_seconds(unused_for))}
 
 
-@command(control, "GET", "/project/")
+@command("control", "GET", "/project/")
 def project(project: Project) -> records.Project:
     """Get the project."""
     return project_record(project)
 
 
-@command(control, "PATCH", "/project/", example={"mode": "live"})
+@command("control", "PATCH", "/project/", example={"mode": "live"})
 def patch_project(project: Project, settings: Annotated[Document, Body(SettingsForm)]) -> records.Project:
     """Change some settings (CTL-01, CTL-07)."""
     project.change_settings(settings)
     return project_record(project)
 
 
-@command(control, "DELETE", "/project/", unwraps="deleted")
+@command("control", "DELETE", "/project/", unwraps="deleted")
 def delete_project(call: Call) -> records.DeletedProject:
     """Delete the project; its API key stops working."""
     call.site.registry.delete(call.project)
     return {"deleted": call.project.project_id}
 
 
-@command(control, "POST", "/reset/", errors=(400,), slow=True)
+@command("control", "POST", "/reset/", errors=(400,))
 def reset(call: Call) -> records.Project:
     """Reset the project to its initial state (CTL-09)."""
     call.site.registry.reset(call.project)
     return project_record(call.project)
 
 
-@command(control, "GET", "/state/", errors=(413,), slow=True)
+@command("control", "GET", "/state/", errors=(413,))
 def snapshot(project: Project) -> records.Snapshot:
     """Take a snapshot of the whole project (CTL-10)."""
     return cast(records.Snapshot, snapshot_answer(project))
 
 
-@command(control, "PUT", "/state/", errors=(409,), slow=True, admit=admit_snapshot)
+@command("control", "PUT", "/state/", errors=(409,))
 def restore(project: Project, state: Annotated[Document, Body(StateForm, snapshot_text)]) -> records.Project:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
     restore_text(project, state)

@@ -11,7 +11,6 @@ from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.overview import scenario_record, scenario_with_matches
 from payment_sandbox.web.bodies import document_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import control
 from payment_sandbox.web.control.declaring import Body, Document, Listed, command
 
 SCENARIO_EXAMPLE: Final = {
@@ -30,13 +29,13 @@ FAULTS_EXAMPLE: Final = {
 }
 
 
-@command(control, "GET", "/scenario/", answers=ScenarioForm)
+@command("control", "GET", "/scenario/", answers=ScenarioForm)
 def active_scenario(project: Project) -> records.Scenario:
     """Get the active scenario; each rule says how often it has matched."""
     return cast(records.Scenario, scenario_with_matches(project.epoch.state))
 
 
-@command(control, "PUT", "/scenario/", answers=ScenarioForm, example=SCENARIO_EXAMPLE, slow=True)
+@command("control", "PUT", "/scenario/", answers=ScenarioForm, example=SCENARIO_EXAMPLE)
 def put_scenario(
     call: Call, document: Annotated[Document, Body(ScenarioForm, document_body)]
 ) -> records.Scenario:
@@ -45,21 +44,21 @@ def put_scenario(
     return cast(records.Scenario, call.project.epoch.state.scenario.document)
 
 
-@command(control, "DELETE", "/scenario/", answers=ScenarioForm)
+@command("control", "DELETE", "/scenario/", answers=ScenarioForm)
 def reset_scenario(project: Project) -> records.Scenario:
     """Restore the default scenario."""
     project.activate(default_scenario())
     return cast(records.Scenario, project.epoch.state.scenario.document)
 
 
-@command(control, "GET", "/scenarios/")
+@command("control", "GET", "/scenarios/")
 def scenarios(call: Call) -> Listed[records.ScenarioSummary]:
     """List the available scenarios (CTL-18)."""
     known = call.site.registry.catalogue.scenarios.values()
     return Listed([{"name": scenario.name, "description": scenario.description} for scenario in known])
 
 
-@command(control, "GET", "/scenarios/<name>/")
+@command("control", "GET", "/scenarios/<name>/")
 def scenario_detail(call: Call, name: str) -> records.ScenarioDetail:
     """Get a scenario with its rules, and their uses if it is active."""
     known = call.site.registry.catalogue.scenarios
@@ -69,27 +68,27 @@ def scenario_detail(call: Call, name: str) -> records.ScenarioDetail:
     return scenario_record(call.project, own.get(name) or known[name])
 
 
-@command(control, "GET", "/scenarios/schema/", slow=True)
+@command("control", "GET", "/scenarios/schema/")
 def scenario_schema(project: Project) -> records.JsonSchema:
     """Get the JSON Schema of scenario files, for editors."""
     return cast(records.JsonSchema, choose_scenario.file_schema())
 
 
-@command(control, "GET", "/faults/", answers=FaultsForm)
+@command("control", "GET", "/faults/", answers=FaultsForm)
 def active_faults(project: Project) -> records.Faults:
     """Get the faults in addition to the scenario's; each says how often it has matched."""
     faults = project.epoch.state.faults
     return cast(records.Faults, faults.with_matches(faults.document))
 
 
-@command(control, "PUT", "/faults/", answers=FaultsForm, example=FAULTS_EXAMPLE)
+@command("control", "PUT", "/faults/", answers=FaultsForm, example=FAULTS_EXAMPLE)
 def put_faults(project: Project, document: Annotated[Document, Body(FaultsForm)]) -> records.Faults:
     """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
     project.put_faults(document)
     return cast(records.Faults, project.epoch.state.faults.document)
 
 
-@command(control, "DELETE", "/faults/", answers=FaultsForm)
+@command("control", "DELETE", "/faults/", answers=FaultsForm)
 def reset_faults(project: Project) -> records.Faults:
     """Remove all faults except the scenario's."""
     project.put_faults({})

@@ -14,14 +14,13 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records, timeline_report
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.timeline_report import Page
-from payment_sandbox.web.control.control_face import control
 from payment_sandbox.web.control.declaring import Before, HttpOnly, Limit, Listed, Period, Summary, command
 
 BODY_LENGTH_MAX: Final = 16_384
 STATES: Final = (*(state.value for state in DeliveryState), LOST)
 
 
-@command(control, "GET", "/webhooks/", slow=True)
+@command("control", "GET", "/webhooks/")
 def webhooks(
     project: Project,
     order_id: Annotated[str, "Only webhooks of this order."] | None = None,
@@ -41,13 +40,13 @@ def webhooks(
     return Listed(shown, project.epoch.store.deliveries_dropped)
 
 
-@command(control, "GET", "/webhooks/<delivery_id>/")
+@command("control", "GET", "/webhooks/<delivery_id>/")
 def webhook(project: Project, delivery_id: str) -> records.Webhook:
     """Get one webhook with its delivery attempts."""
     return delivery_record(redelivery.find_delivery(project, delivery_id), project.masking)
 
 
-@command(control, "POST", "/webhooks/<delivery_id>/redeliver/", example={"after": "PT10M"}, waits=True)
+@command("control", "POST", "/webhooks/<delivery_id>/redeliver/", example={"after": "PT10M"})
 def redeliver(
     project: Project,
     delivery_id: str,
@@ -69,12 +68,11 @@ def redeliver(
 
 
 @command(
-    control,
+    "control",
     "POST",
     "/webhooks/deliver/",
     lists="Webhooks",
     example={"webhook_url": "https://shop.example/webhook"},
-    waits=True,
 )
 def deliver_unsent(
     project: Project, webhook_url: Annotated[str, WebUrl, "The address of the shop."]
@@ -84,7 +82,7 @@ def deliver_unsent(
     return Listed(delivery_record(each, project.masking) for each in sent)
 
 
-@command(control, "GET", "/journal/", unwraps="items", slow=True)
+@command("control", "GET", "/journal/", unwraps="items")
 def journal(
     project: Project,
     *,
@@ -111,7 +109,7 @@ def journal(
     return cast(records.Journal, shown)
 
 
-@command(control, "GET", "/journal/<entry_id>/")
+@command("control", "GET", "/journal/<entry_id>/")
 def journal_entry(project: Project, entry_id: str) -> records.JournalEntry:
     """Get one request to the merchant API with its response."""
     entry = project.epoch.journal.find(entry_id)
@@ -120,7 +118,7 @@ def journal_entry(project: Project, entry_id: str) -> records.JournalEntry:
     return timeline_report.request_record(project, entry)
 
 
-@command(control, "GET", "/fidelity/", slow=True)
+@command("control", "GET", "/fidelity/")
 def fidelity(project: Project) -> records.Fidelity:
     """List every rule with the tests that prove it, and every assumption (SET-70)."""
     return {"items": rules(), "dropped": 0, "assumptions": assumptions()}

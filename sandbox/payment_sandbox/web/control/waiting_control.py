@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final, cast
 
 from marshmallow import ValidationError, validate
 from marshmallow.exceptions import SCHEMA
-from werkzeug.wrappers import Response
 
 from payment_sandbox.delivery.receivers import OfferedAttempt, listener_of
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, checks
@@ -18,29 +17,14 @@ from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, DURATION_MS_MAX, Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.auth import refuse_cross_site, require_project
+from payment_sandbox.web.answers.responses import stream_answer
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.control_face import read_query
 from payment_sandbox.web.control.declaring import OfStatus, command
-from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import NUMBER_DIGITS_MAX, EventStream, last_event_number
-from payment_sandbox.web.faces import Face, Middleware
-from payment_sandbox.web.routes import RouteGroup
 
 TIMEOUT_SECONDS: Final = 10.0
 WaitSeconds = partial(
     Number, validate=validate.Range(0, 60, error="must be at least 0 and at most 60 seconds")
-)
-
-watching = RouteGroup("watching", "/control")
-WATCHING: Final = Face(
-    watching,
-    (
-        Middleware(refuse_cross_site),
-        Middleware(require_project),
-        Middleware(read_query),
-    ),
-    answer_for,
 )
 
 
@@ -58,7 +42,7 @@ def require_condition(form: Form, data: Mapping[str, Any], sent: Any, **options:
         raise ValidationError(problems)
 
 
-@command(watching, "GET", "/wait/", check=require_condition, errors=(404, 408), waits=True)
+@command("watching", "GET", "/wait/", check=require_condition, errors=(404, 408))
 def wait(
     project: Project,
     *,
@@ -82,7 +66,7 @@ def wait(
     return cast(records.WaitResult, waiting.wait(project, conditions, timeout_seconds))
 
 
-@command(watching, "GET", "/events/", answers=None, media_type="text/event-stream", streams=True)
+@command("watching", "GET", "/events/", answers=None, media_type="text/event-stream", streams=True)
 def events(
     call: Call,
     *,
@@ -94,8 +78,7 @@ def events(
     | None = None,
 ) -> Any:
     """Stream all events of the project, as server-sent events (CTL-27)."""
-    stream = call.stream = EventStream(call.project.events, last_event_number(call.request))
-    return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+    return stream_answer(call, EventStream(call.project.events, last_event_number(call.request)))
 
 
 LISTEN_SECONDS_DEFAULT: Final = 20.0
@@ -104,11 +87,10 @@ TEXT_LENGTH_MAX: Final = 500
 
 
 @command(
-    watching,
+    "watching",
     "POST",
     "/listener/next/",
     example={"timeout": 1, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
-    waits=True,
 )
 def next_offers(
     project: Project,
@@ -161,12 +143,11 @@ Duration = partial(
 
 
 @command(
-    watching,
+    "watching",
     "POST",
     "/listener/answers/",
     unwraps="recorded",
     example={"id": "...", "status": 204, "duration_ms": 12.5},
-    waits=True,
 )
 def report_answer(
     project: Project,

@@ -1,6 +1,6 @@
 """The merchant API."""
 
 from payment_sandbox.web.merchant import merchant_routes
-from payment_sandbox.web.merchant.merchant_face import FACE, answer_unrouted
+from payment_sandbox.web.merchant.merchant_blueprint import answer_unrouted, merchant
 
-__all__ = ["FACE", "answer_unrouted", "merchant_routes"]
+__all__ = ["answer_unrouted", "merchant", "merchant_routes"]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms.fields import COMMON_MESSAGES, ZERO_PERIOD
@@ -88,7 +88,7 @@ def _broken_rules(call: Call, status: int) -> list[str]:
         return [FAULT_RULE]
     if call.notes.rule is not None:
         return [call.notes.rule]
-    rules = call.route.facts.rules if call.route is not None else {}
+    rules = call.facts.rules if call.facts is not None else {}
     broken = [rule_of(rules, violation) for violation in call.notes.violations]
     if status == 401 and call.request.headers.get("Authorization"):
         broken = ["AUTH-02"]

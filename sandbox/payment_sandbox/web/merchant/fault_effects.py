@@ -5,11 +5,11 @@ fault is a no-op by accident.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import ceil
 from typing import Any, ClassVar, Generic, TypeVar
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
@@ -26,7 +26,7 @@ from payment_sandbox.scenarios.effects import (
     Truncate,
     WebhooksFirst,
 )
-from payment_sandbox.web.call import Call
+from payment_sandbox.web.call import Call, ConnectionCut, NeverAnswered
 from payment_sandbox.web.error_answers import refusal_answer
 from payment_sandbox.web.error_bodies import RequestRefused
 
@@ -97,8 +97,8 @@ class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        call.connection.pause(call.group, self.effect.seconds)
-        return _no_response(call, call.connection.cut, lost_status)
+        call.connection.pause(self.effect.seconds)
+        return _no_response(call, ConnectionCut, lost_status)
 
 
 class CutConnection(ReplaceResponse[Reset], effect=Reset):
@@ -106,7 +106,7 @@ class CutConnection(ReplaceResponse[Reset], effect=Reset):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        return _no_response(call, call.connection.cut, lost_status)
+        return _no_response(call, ConnectionCut, lost_status)
 
 
 class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
@@ -114,8 +114,8 @@ class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        call.connection.pause(call.group, call.connection.silence_seconds)
-        return _no_response(call, call.connection.hang, lost_status)
+        call.connection.pause(call.connection.silence_seconds)
+        return _no_response(call, NeverAnswered, lost_status)
 
 
 class SendHalfBody(Behaviour[Truncate], effect=Truncate):
@@ -127,11 +127,10 @@ class SendHalfBody(Behaviour[Truncate], effect=Truncate):
     def after(self, call: Call, response: Response) -> Response:
         """Return the first half."""
         body = response.get_data()
-        cut = call.connection.cut
 
         def send_half() -> Iterator[bytes]:
             yield body[: len(body) // 2]
-            cut()
+            raise ConnectionCut
 
         short = Response(send_half(), status=response.status_code, headers=response.headers)
         short.headers["Content-Length"] = str(len(body))
@@ -154,7 +153,7 @@ class ShowEarlierOrder(AppliedElsewhere[Stale], effect=Stale):
 
 
 class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
-    """``release_webhooks`` in ``web.faces`` delivers the webhooks before the response."""
+    """``release_webhooks`` in ``web.releasing`` delivers the webhooks before the response."""
 
 
 def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
@@ -191,7 +190,7 @@ def begin_fault(call: Call) -> Response | None:
         return None
     call.notes.fault = fault
     if fault.latency is not None:
-        call.connection.pause(call.group, fault.latency)
+        call.connection.pause(fault.latency)
     behaviour = behaviour_of(fault)
     early = behaviour.before(call) if behaviour is not None and not fault.is_after else None
     call.notes.is_lost = early is not None
@@ -252,11 +251,14 @@ def _configured_fault(call: Call) -> Fault | None:
     return own or scenario
 
 
-def _no_response(call: Call, end: Callable[[], None], lost_status: int | None) -> Response:
+def _no_response(call: Call, cut: type[ConnectionCut], lost_status: int | None) -> Response:
     call.notes.is_cut, call.notes.lost_status = True, lost_status
-    return Response(_end_stream(end))
+    return Response(_CutBeforeTheFirstByte(cut))
 
 
-def _end_stream(end: Callable[[], None]) -> Iterator[bytes]:
-    end()
-    yield b""
+class _CutBeforeTheFirstByte(Iterator[bytes]):
+    def __init__(self, cut: type[ConnectionCut]) -> None:
+        self._cut = cut
+
+    def __next__(self) -> bytes:
+        raise self._cut

@@ -1,9 +1,10 @@
 """Orders, captures, voids, refunds, issuers and QR requests, with the forms of their bodies."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.forms import NOTHING, Cents, Choice, Form, FormPart, Items, NothingForm, Text, Whole
 from payment_sandbox.forms.base import UnknownKey
@@ -46,7 +47,7 @@ from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transact
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.merchant.fault_effects import order_to_show
-from payment_sandbox.web.merchant.merchant_face import BODY_ERRORS, CHANGE_ERRORS, api
+from payment_sandbox.web.merchant.merchant_blueprint import BODY_ERRORS, CHANGE_ERRORS, merchant
 from payment_sandbox.web.merchant.order_warnings import warnings_about
 from payment_sandbox.web.merchant.reading import (
     handle_unknown,
@@ -58,6 +59,7 @@ from payment_sandbox.web.merchant.reading import (
 )
 from payment_sandbox.web.routes import route
 
+api_route: Final = partial(route, merchant, group="api")
 LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
 
 
@@ -132,8 +134,7 @@ ORDER_EXAMPLE: Final = {
 }
 
 
-@route(
-    api,
+@api_route(
     "POST",
     "/orders/",
     reads=OrderForm,
@@ -157,8 +158,7 @@ def post_order(call: Call) -> Response:
     return order_answer(call, order, 201)
 
 
-@route(
-    api,
+@api_route(
     "GET",
     "/orders/<order_id>/",
     answers=ORDER.shape,
@@ -180,8 +180,7 @@ def get_order(call: Call, order_id: str) -> Response:
     return answer
 
 
-@route(
-    api,
+@api_route(
     "PUT",
     "/orders/<order_id>/",
     reads=UpdateForm,
@@ -205,14 +204,13 @@ def put_order(call: Call, order_id: str) -> Response:
     return order_answer(call, order)
 
 
-@route(api, "DELETE", "/orders/<order_id>/", answers=ORDER.shape, if_match=True, errors=(401, 404, 409, 412))
+@api_route("DELETE", "/orders/<order_id>/", answers=ORDER.shape, if_match=True, errors=(401, 404, 409, 412))
 def delete_order(call: Call, order_id: str) -> Response:
     """Cancel an order."""
     return order_answer(call, cancel(call.project, order_id, if_match(call)))
 
 
-@route(
-    api,
+@api_route(
     "POST",
     "/orders/<order_id>/refunds/",
     reads=RefundForm,
@@ -238,7 +236,7 @@ def post_refund(call: Call, order_id: str) -> Response:
     return order_answer(call, result.record, 201)
 
 
-@route(api, "GET", "/<method_name>/issuers/", answers=Issuer, is_list=True, errors=(401, 404))
+@api_route("GET", "/<method_name>/issuers/", answers=Issuer, is_list=True, errors=(401, 404))
 def get_issuers(call: Call, method_name: str) -> Response:
     """List the banks of an online banking method, by the method's name or alias (CTL-02)."""
     method = METHODS_BY_NAME.get(call.project.settings.method(method_name) or "")
@@ -247,7 +245,7 @@ def get_issuers(call: Call, method_name: str) -> Response:
     return json_answer([issuer._asdict() for issuer in call.project.settings.banks])
 
 
-@route(api, "GET", "/merchants/self/projects/self/currencies/", answers=Currencies)
+@api_route("GET", "/merchants/self/projects/self/currencies/", answers=Currencies)
 def get_currencies(call: Call) -> Response:
     """List the enabled payment methods and their currencies."""
     enabled = call.project.settings.payment_methods
@@ -256,7 +254,7 @@ def get_currencies(call: Call) -> Response:
     )
 
 
-@route(api, "GET", "/merchants/self/projects/self/", answers=OwnProject)
+@api_route("GET", "/merchants/self/projects/self/", answers=OwnProject)
 def get_own_project(call: Call) -> Response:
     """Describe the project and its enabled payment methods, as plugins read them (A72)."""
     return json_answer(_own_project(call.project))
@@ -273,8 +271,7 @@ def _own_project(project: Project) -> OwnProject:
     }
 
 
-@route(
-    api,
+@api_route(
     "POST",
     "/bankqr/",
     reads=QrForm,
@@ -283,7 +280,6 @@ def _own_project(project: Project) -> OwnProject:
     errors=BODY_ERRORS,
     example={"amount": 1295, "description": "Coffee", "size": 300},
     rules=QR.rules(),
-    slow=True,
 )
 def post_qr(call: Call) -> Response:
     """Create a bank QR request."""
@@ -343,8 +339,7 @@ TRANSACTION_PATH: Final = "/orders/<order_id>/transactions/<transaction_id>"
 LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": LINE_QUANTITIES}
 
 
-@route(
-    api,
+@api_route(
     "POST",
     f"{TRANSACTION_PATH}/captures/",
     reads=NothingForm,
@@ -358,8 +353,7 @@ def post_capture(call: Call, order_id: str, transaction_id: str) -> Response:
     return _apply_step(call, order_id, transaction_id, authorizations.capture_remainder())
 
 
-@route(
-    api,
+@api_route(
     "POST",
     f"{TRANSACTION_PATH}/captures/amount/",
     reads=ByAmountForm,
@@ -374,8 +368,7 @@ def post_capture_amount(call: Call, order_id: str, transaction_id: str) -> Respo
     return _apply_step(call, order_id, transaction_id, step)
 
 
-@route(
-    api,
+@api_route(
     "POST",
     f"{TRANSACTION_PATH}/captures/orderlines/",
     reads=ByLinesForm,
@@ -389,8 +382,7 @@ def post_capture_lines(call: Call, order_id: str, transaction_id: str) -> Respon
     return _apply_step(call, order_id, transaction_id, authorizations.capture_lines(lines, description))
 
 
-@route(
-    api,
+@api_route(
     "POST",
     f"{TRANSACTION_PATH}/voids/amount/",
     reads=ByAmountForm,
@@ -405,8 +397,7 @@ def post_void_amount(call: Call, order_id: str, transaction_id: str) -> Response
     return _apply_step(call, order_id, transaction_id, step)
 
 
-@route(
-    api,
+@api_route(
     "POST",
     f"{TRANSACTION_PATH}/voids/orderlines/",
     reads=ByLinesForm,

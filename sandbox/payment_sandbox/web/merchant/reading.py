@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
-from werkzeug.wrappers import Response
+from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
@@ -82,7 +82,7 @@ def note_unknown_query(call: Call) -> None:
 
 def _note_query(call: Call) -> None:
     sent = call.request.args
-    form = call.route.facts.query if call.route is not None else None
+    form = call.facts.query if call.facts is not None else None
     known = list(form().load_fields) if form is not None else []
     names = [key[:NAME_LENGTH_MAX] for key in sent if NUMBERED.sub("[]", key) not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]

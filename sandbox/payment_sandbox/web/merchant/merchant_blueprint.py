@@ -1,12 +1,14 @@
-"""The face of the merchant API: its middlewares in order, and the journal entry of each call."""
+"""The blueprint of the merchant API: what surrounds its views, and the journal entry of a call."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from werkzeug.wrappers import Response
+from flask import Blueprint, Response
+from werkzeug.exceptions import HTTPException, NotFound
 
 from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.projects.http_clients import REPEATED_METHODS, find_resent
 from payment_sandbox.projects.journal import (
     ERROR_STATUS_MIN,
@@ -24,77 +26,140 @@ from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.answers.responses import refuse_changed_order
 from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length, sent_body
-from payment_sandbox.web.call import Call
-from payment_sandbox.web.error_answers import answer_for, refusal_answer, report_refused
-from payment_sandbox.web.error_bodies import RequestRefused
-from payment_sandbox.web.faces import Face, Middleware, release_webhooks
+from payment_sandbox.web.call import EMPTY_SEGMENTS, Call, current_call
+from payment_sandbox.web.error_answers import answer_for, report_refused
+from payment_sandbox.web.error_bodies import MERCHANT_API, RequestRefused
 from payment_sandbox.web.idempotency import claim_key
 from payment_sandbox.web.merchant.explanation import explain
 from payment_sandbox.web.merchant.fault_effects import begin_fault, end_fault
 from payment_sandbox.web.merchant.reading import add_note_headers, note_unknown_query, warn
-from payment_sandbox.web.routes import RouteGroup
+from payment_sandbox.web.releasing import release_webhooks
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
 NOTED: Final[Slot[set[str]]] = Slot(set)
 """The notes that the journal of an epoch has once."""
-EMPTY_SEGMENTS: Final = "the path began with an empty segment: write the base address without its final slash"
+EMPTY_SEGMENT_WARNING: Final = (
+    "the path began with an empty segment: write the base address without its final slash"
+)
 PATH_STORED_MAX: Final = PATH_LENGTH_MAX + MASKING_MARGIN
 BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
+EMPTY_ID: Final = Pattern(r"\A/v1/orders/(?:/|[^/]+/(transaction)s//)")
 
-api = RouteGroup("api", "/v1")
+
+merchant = Blueprint("merchant", __name__, url_prefix=MERCHANT_API)
 
 
-def admit_call(call: Call) -> Response | None:
+@merchant.before_request
+def admit_call() -> None:
     """Find the project, run its due events, and draw the id of the call's journal entry.
 
-    The entry is the cause of all changes made by the call. A refusal is explained here.
+    The entry is the cause of all changes made by the call.
+
+    Raises:
+        RequestRefused: 403, 401.
+        NotFound: the path has an empty id.
     """
-    try:
-        refuse_foreign_host(call)
-        require_project(call)
-        call.catch_up()
-    except Exception as error:
-        return _explain_refusal(call, answer_for(call, error), call.owner)
+    call = current_call()
+    refuse_foreign_host(call)
+    require_project(call)
+    refuse_empty_id(call)
+    call.catch_up()
     project = call.project
     call.real_at, call.first_epoch = project.services.real.wall_now(), project.epoch
     call.cause = call.first_epoch.journal.next_id("request")
-    if call.has_empty_segments and not call.is_from_test:
+    if EMPTY_SEGMENTS in call.request.environ and not call.is_from_test:
         noted = call.first_epoch.slots.of(NOTED)
-        if EMPTY_SEGMENTS not in noted:
-            noted.add(EMPTY_SEGMENTS)
-            warn(call, EMPTY_SEGMENTS)
-    return None
+        if EMPTY_SEGMENT_WARNING not in noted:
+            noted.add(EMPTY_SEGMENT_WARNING)
+            warn(call, EMPTY_SEGMENT_WARNING)
 
 
-def _explain_refusal(call: Call, response: Response, project: Project | None) -> Response:
-    """Explain a refusal, and journal it if the project is known."""
-    explain(call, response, project)
-    if project is not None:
-        add_entry(call, project, response)
-    return response
-
-
-def hold_webhooks(call: Call) -> None:
+@merchant.before_request
+def hold_webhooks() -> None:
     """Hold the webhooks of a call that may change state, until its response."""
+    call = current_call()
     if call.request.method != "GET":
         call.hold_webhooks()
 
 
-def journal_call(call: Call, response: Response) -> Response:
-    """Add the call to the journal."""
-    if not call.is_from_test:
-        is_reset = call.project.epoch is not call.first_epoch  # the drawn id may belong to another record
-        add_entry(call, call.project, response, None if is_reset else call.cause)
-    return response
+@merchant.before_request
+def claim_idempotency_key() -> None:
+    """Let the call wait for its turn, or answer it with an earlier answer, by its ``Idempotency-Key``."""
+    claim_key(current_call())
 
 
-def explain_call(call: Call, response: Response) -> Response:
+@merchant.before_request
+def note_query() -> None:
+    """Note unknown query parameters."""
+    note_unknown_query(current_call())
+
+
+@merchant.before_request
+def begin_configured_fault() -> Response | None:
+    """Begin the fault of the call; it may answer instead of the view."""
+    call = current_call()
+    early = begin_fault(call)
+    call.is_fault_begun = early is None
+    return early
+
+
+@merchant.before_request
+def refuse_old_version() -> None:
+    """Refuse a call whose If-Match is out of date."""
+    refuse_changed_order(current_call())
+
+
+@merchant.after_request
+def finish_call(response: Response) -> Response:
+    """End the fault, explain, journal, and release the webhooks; errors become answers, too."""
+    call = current_call()
+    try:
+        response = end_fault(call, response) if call.is_fault_begun else response
+    except Exception as error:
+        response = answer_for(call, error)
+    try:
+        explain_call(call, response)
+        journal_call(call, response)
+    except Exception as error:
+        response = answer_for(call, error)
+    return release_webhooks(call, response)
+
+
+@merchant.errorhandler(Exception)
+def answer_error(error: Exception) -> Response:
+    """Answer a refused or failed call."""
+    return answer_for(current_call(), error)
+
+
+def refuse_empty_id(call: Call) -> None:
+    """Refuse a path with an empty id, which would match the path of a list.
+
+    Raises:
+        NotFound: says which id is empty.
+    """
+    path = call.request.path
+    empty = EMPTY_ID.search(path) if "//" in path else None
+    if empty is not None:
+        raise NotFound(f"the {empty[1] or 'order'} id is empty")
+
+
+def explain_call(call: Call, response: Response) -> None:
     """Name ignored keys, and explain a refusal."""
     add_note_headers(call, response)
     if response.status_code >= ERROR_STATUS_MIN:
         explain(call, response, call.owner)
-    return response
+
+
+def journal_call(call: Call, response: Response) -> None:
+    """Add the call to the journal of its project, if that is known; of a test's calls only a refused one."""
+    if call.owner is None:
+        return
+    if call.cause is None:
+        add_entry(call, call.project, response)
+    elif not call.is_from_test:
+        is_reset = call.project.epoch is not call.first_epoch  # the drawn id may belong to another record
+        add_entry(call, call.project, response, None if is_reset else call.cause)
 
 
 def add_entry(call: Call, project: Project, response: Response, entry_id: str | None = None) -> None:
@@ -168,30 +233,19 @@ def _request_body(call: Call) -> bytes:
     return sent_body(request)[:BODY_STORED_BYTES]
 
 
-MIDDLEWARES: Final = (
-    Middleware(before=admit_call),
-    Middleware(before=hold_webhooks, after=release_webhooks),
-    Middleware(after=journal_call),
-    Middleware(after=explain_call),
-    Middleware(before=claim_key),
-    Middleware(before=note_unknown_query),
-    Middleware(before=begin_fault, after=end_fault),
-    Middleware(before=refuse_changed_order),
-)
-FACE: Final = Face(api, MIDDLEWARES, answer_for)
-
-
-def answer_unrouted(call: Call, response: Response) -> Response:
-    """Explain a call that matches no route; journal it if the API key is known.
-
-    Returns:
-        The response, or the refusal of a foreign host.
-    """
+def answer_unrouted(call: Call, error: HTTPException) -> Response:
+    """Explain a call that matches no route; journal it if the API key is known."""
+    refused: Exception = error
     try:
         refuse_foreign_host(call)
-    except RequestRefused as refused:
-        return _explain_refusal(call, refusal_answer(call, refused), None)
-    project = find_project(call)
-    if project is None:
+        refuse_empty_id(call)
+    except (RequestRefused, NotFound) as other:
+        refused = other
+    project = None if isinstance(refused, RequestRefused) else find_project(call)
+    response = answer_for(call, refused)
+    if project is None and not isinstance(refused, RequestRefused):
         report_refused(call, response.status_code, response.get_json()["error"]["value"])
-    return _explain_refusal(call, response, project)
+    explain(call, response, project)
+    if project is not None:
+        add_entry(call, project, response)
+    return response

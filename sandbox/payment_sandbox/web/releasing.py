@@ -1,0 +1,39 @@
+"""The end of a call that may have caused webhooks: who sends them, and when."""
+
+from functools import partial
+
+from flask import Response
+
+from payment_sandbox.projects.queued_deliveries import HeldDeliveries
+from payment_sandbox.projects.settings import BEFORE_RESPONSE
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for
+
+
+def release_webhooks(call: Call, response: Response) -> Response:
+    """Decide who sends the held webhooks (SET-60): the end of the shop's request, this call, or the courier.
+
+    In a rehearsal, a handler may wait for a lock that the shop holds during this call. The end of the shop's
+    request then waits for the handler.
+    """
+    held = call.held
+    if held is None:
+        return response
+    try:
+        _release(call, held, response)
+    except Exception as error:
+        call.project.release(held)
+        return answer_for(call, error)
+    return response
+
+
+def _release(call: Call, held: HeldDeliveries, response: Response) -> None:
+    project = call.project
+    is_due_now = held.precede_response and project.settings.webhook_timing == BEFORE_RESPONSE
+    is_taken_over = not is_due_now and call.connection.take_over(project, held)
+    if held.precede_response and is_taken_over:
+        project.epoch.rehearsal.deliver_first(partial(project.deliver_held, held))
+    elif held.precede_response:
+        project.deliver_held(held)
+    elif not is_taken_over:
+        response.call_on_close(partial(project.release, held))
