@@ -52,7 +52,12 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
         yield Backend(request.param, MemoryStorage(), list, nullcontext)
     else:
         file = StateFile(tmp_path / "state.db")
-        yield Backend(request.param, file, lambda: read_copy(file.path)[1], lambda: full(file))
+        yield Backend(
+            request.param,
+            file,
+            lambda: [rows.read() for rows in read_copy(file.path).projects],
+            lambda: full(file),
+        )
         file.close()
 
 

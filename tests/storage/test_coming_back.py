@@ -130,7 +130,7 @@ def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
     deleted, emptied = before = with_server(state, use_server, seed=3)
     with closing(sqlite3.connect(state)) as database:
         assert database.execute("SELECT count(*) FROM record").fetchone() == (0,)
-    assert not read_copy(state)[0].deleted
+    assert not read_copy(state).server.deleted
 
     def check_both(server: Server) -> None:
         assert keyed(server, deleted.key, "/control/project/").status_code == 401

@@ -21,10 +21,10 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
-from payment_sandbox.projects.store import JournalRow
+from payment_sandbox.projects.store import JournalRow, NotStored
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
-from payment_sandbox.storage.codec import NotStored, encode
+from payment_sandbox.storage.codec import encode
 from payment_sandbox.storage.journal_rows import RECORDS_MAX, save_new_records
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
@@ -256,7 +256,7 @@ def test_settings_of_a_newer_server_are_kept_and_ignored(durable: Backend, proje
 
 def test_nothing_that_is_stored_gives_a_key_away(backend: Backend, registry: Registry) -> None:
     """The stored generator of ids does not reproduce keys, unless the registry has a seed."""
-    ids = registry._ids.copy()
+    ids = registry._contents.ids.copy()
     drawn = {ids.token("key") for _ in range(9)}
     keys = {registry.create({})[1] for _ in range(3)}
     assert not keys & drawn

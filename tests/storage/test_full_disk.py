@@ -13,7 +13,8 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.project import Project
-from payment_sandbox.storage.codec import NotStored, StepsInterrupted
+from payment_sandbox.projects.store import NotStored
+from payment_sandbox.storage.codec import StepsInterrupted
 from payment_sandbox.storage.sqlite import WAL_BYTES, StateFile
 from tests.support.driver import card
 from tests.support.full_disk import full

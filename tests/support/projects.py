@@ -18,7 +18,8 @@ from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.storage.sqlite import StateFile, restore_registry
+from payment_sandbox.storage.sql import load_projects
+from payment_sandbox.storage.sqlite import StateFile
 
 
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
@@ -46,7 +47,9 @@ def made_registry(
 def stored_registry(file: StateFile, at: datetime) -> Registry:
     """Return the registry of a state file, at a fixed time and without background workers."""
     services = Services(RealTime(lambda: at, lambda: 0.0))
-    return restore_registry(services, file, catalogue(), ids=Ids(1))
+    registry = Registry(services, file, catalogue(), ids=Ids(1))
+    load_projects(registry, file, file.stored, sets_aside=False)
+    return registry
 
 
 def save_answer(project: Project, number: int) -> None:

@@ -25,7 +25,7 @@ def check_file(file: StateFile, registry: Registry) -> int:
     projects = registry.all()
     for project in projects:
         project.settle()
-    _, stored = read_copy(file.path)
+    stored = [rows.read() for rows in read_copy(file.path).projects]
     assert [copy.identity["project_id"] for copy in stored] == [project.project_id for project in projects]
     for project, copy in zip(projects, stored, strict=True):
         memory, written = comparable(snapshot_of(project)), comparable(_as_snapshot(project, copy))

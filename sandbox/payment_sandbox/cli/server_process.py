@@ -18,12 +18,13 @@ from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import Start
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.settings import Settings, read_settings
+from payment_sandbox.projects.store import NotStored
 from payment_sandbox.serving import binding
 from payment_sandbox.serving.binding import ALL_INTERFACES, PortInUse, own_addresses, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import direct_session
-from payment_sandbox.storage.codec import NotStored, StateRefused
+from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.version import __version__
 from payment_sandbox.web.routes import described_routes
 

@@ -24,11 +24,11 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
 from payment_sandbox.projects.journal import truncate_masked
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.settings import Settings
+from payment_sandbox.projects.store import NotStored
 from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, Swap, WebhookEffect
-from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.version import __version__
 
 REPLY_LENGTHS_MAX: Final = {"error": 500, "warning": 500, "traceback": 8192}
@@ -108,7 +108,9 @@ def _until_stored(epoch: Epoch, host: Host, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except NotStored as failed:
-            if epoch.outbox.is_closed or host.pause(RETRY_SECONDS):
+            if epoch.outbox.is_closed:
+                raise ProjectReset(str(failed)) from failed
+            if host.pause(RETRY_SECONDS):
                 raise
             log.warning("storing a webhook attempt failed, retrying: %s", failed)
 

@@ -18,7 +18,8 @@ from payment_sandbox.projects.epoch import Epoch, FailedCommand, ProcessedEvent
 from payment_sandbox.projects.jobs import JOB_KIND, Job
 from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.storage.codec import NotStored, StepsInterrupted
+from payment_sandbox.projects.store import NotStored
+from payment_sandbox.storage.codec import StepsInterrupted
 
 
 def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:

@@ -83,6 +83,7 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
         remaining_seconds = until_seconds - project.services.real.monotonic_seconds()
         if not project.events.wait_after(number, remaining_seconds, order_id):
             if project.events.is_ended:
+                project.refuse_dropped()
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")
             shown = ", ".join(f"{name} is {_format_value(value)}" for name, value in values.items())
             message = f"timed out after {timeout_seconds:g} seconds: {shown}{_frozen_clock_advice(project)}"

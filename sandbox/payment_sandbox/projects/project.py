@@ -21,7 +21,7 @@ from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, Q
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.projects.store import ChangeSet, Store
+from payment_sandbox.projects.store import ChangeSet, StateLost, Store
 from payment_sandbox.projects.unmatched import (
     faults_unmatched,
     scenario_unmatched,
@@ -43,6 +43,10 @@ class ProjectReset(Refusal):
 
 
 DELETED: Final = "the project was deleted in the meantime"
+DROPPED: Final = (
+    "this server lost its connection to the state during the call: repeat the call with its Idempotency-Key, "
+    "or read first"
+)
 
 
 class Services:
@@ -88,6 +92,7 @@ class Project:
         self.masking = Masking()
         self.events = Events(self.masking)
         self.is_deleted = False
+        self.is_dropped = False
         self.used_at_seconds = services.real.monotonic_seconds()  # time of its last call
         self.loaded_at = services.real.wall_now()
         self.rehearsal: Rehearsal = NO_REHEARSAL
@@ -178,6 +183,25 @@ class Project:
         self.end_waiting()
         self.services.forget(self)
 
+    def drop(self) -> None:
+        """End the project in this process, without waiting for its locks: its state is read again.
+
+        A thread that holds them may wait for the new reading, to learn whether its change was committed.
+        """
+        self.is_dropped = self.is_deleted = True
+        self.epoch.outbox.close()
+        self.end_waiting()
+        self.services.forget(self)
+
+    def refuse_dropped(self) -> None:
+        """Refuse to go on with a project that was dropped.
+
+        Raises:
+            StateLost: the state is read again.
+        """
+        if self.is_dropped:
+            raise StateLost(DROPPED)
+
     def publish(self, kind: str, /, **data: Any) -> None:
         """Show an event to the watchers."""
         self.epoch.journal.add((), [(kind, UnstoredEntry(shorten(data)))])
@@ -252,6 +276,7 @@ class Project:
         self._notify_services(edit)
 
     def _check_current(self, epoch: Epoch | None) -> Epoch:
+        self.refuse_dropped()
         if self.is_deleted:
             raise ProjectReset(DELETED)
         if epoch is not None and epoch is not self.epoch:

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from secrets import token_bytes
+from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -23,6 +24,9 @@ from payment_sandbox.scenarios.model import Scenario
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
 """The constant id of the first project, so that bookmarks survive restarts."""
+
+
+SALT_BYTES: Final = 32
 
 
 class Storages(Protocol):
@@ -50,6 +54,35 @@ def digest(api_key: str) -> str:
     return sha256(api_key.encode(errors="surrogateescape")).hexdigest()
 
 
+class DamagedProject(NamedTuple):
+    """A stored project that cannot be read, and why."""
+
+    project_id: str
+    key_digest: str
+    problem: str
+
+
+class _Contents:
+    """The projects of one reading of the state, and the storage that they came from."""
+
+    def __init__(self, storages: Storages, ids: Ids, salt: bytes) -> None:
+        self.storages = storages
+        self.ids = ids
+        self.salt = salt
+        self.lock = ranked_lock(REGISTRY)
+        self.by_digest: dict[str, Project] = {}
+        self.by_id: dict[str, Project] = {}
+        self.damaged: dict[str, DamagedProject] = {}  # by the digest of the key
+
+    def remove(self, project_id: str, key_digest: str, *, has_fixed_key: bool) -> None:
+        """Remove a project; user-chosen keys are remembered, because generated ones never repeat."""
+        with self.lock:
+            self.storages.remove(project_id, key_digest if has_fixed_key else None)
+            self.by_digest.pop(key_digest, None)
+            self.by_id.pop(project_id, None)
+            self.damaged.pop(key_digest, None)
+
+
 class Registry:
     """The projects of a server; creates and deletes them."""
 
@@ -65,17 +98,27 @@ class Registry:
         """``ids`` generates project ids and API keys; by default, keys cannot be derived from stored data."""
         self.catalogue = catalogue
         self.services = services
-        self.storages = storages
         self._clock = clock
-        self._lock = ranked_lock(REGISTRY)
-        self._by_digest: dict[str, Project] = {}
-        self._by_id: dict[str, Project] = {}
-        self._is_seeded = ids is not None
-        self._ids = ids or Ids(fresh_seed())
+        self._first_ids = ids
+        self._contents = _Contents(storages, self._new_ids(), token_bytes(SALT_BYTES))
 
-    def continue_ids(self, ids: Ids) -> None:
-        """Continue the project ids of an earlier process."""
-        self._ids = ids
+    def begin(self, storages: Storages, ids: Ids | None = None, salt: bytes | None = None) -> None:
+        """Begin without projects; drop those of an earlier reading, without waiting for their locks.
+
+        ``ids`` continues the project ids of an earlier process, and ``salt`` the secrets of its pages.
+        """
+        before = self._contents
+        self._contents = _Contents(storages, ids or self._new_ids(), salt or before.salt)
+        for project in before.by_id.values():
+            project.drop()
+
+    def _new_ids(self) -> Ids:
+        return self._first_ids.copy() if self._first_ids is not None else Ids(fresh_seed())
+
+    @property
+    def salt(self) -> bytes:
+        """A secret of the state, from which those of forms and cookies are made."""
+        return self._contents.salt
 
     def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
         """Create a project (CTL-06); only this call returns the API key.
@@ -84,23 +127,24 @@ class Registry:
             Invalid: lists every invalid setting; nothing is created.
         """
         start, settings, scenario = self._read_start(data)
-        with self._lock:
-            ids = self._ids.copy()
+        contents = self._contents
+        with contents.lock:
+            ids = contents.ids.copy()
             if not isinstance(data, dict) or "seed" not in data:
                 settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
             project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
-            key = api_key or (ids.token("key") if self._is_seeded else secret_key())
-            self.storages.save_ids(ids)
-            self._ids = ids
+            key = api_key or (ids.token("key") if self._first_ids is not None else secret_key())
+            contents.storages.save_ids(ids)
+            contents.ids = ids
             if api_key == FIRST_API_KEY:
                 project_id = FIRST_PROJECT_ID
             origin = format(fresh_seed(), "x")
             start = start._replace(settings=settings.stored)
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
-            project = Project(identity, settings, self.services, self.storages.create_store)
+            project = Project(identity, settings, self.services, contents.storages.create_store)
             project.masking.api_key = key
             project.begin(scenario, is_declared=api_key is not None)
-            self._add(project)
+            self._add(project, contents)
         self.services.wake(project)
         return project, key
 
@@ -148,47 +192,60 @@ class Registry:
 
     def add(self, project: Project) -> None:
         """Add an existing project, such as one from a state file."""
-        with self._lock:
-            self._add(project)
+        with self._contents.lock:
+            self._add(project, self._contents)
+
+    def set_aside(self, damaged: DamagedProject) -> None:
+        """Note a stored project that cannot be read; its records stay as they are."""
+        self._contents.damaged[damaged.key_digest] = damaged
+
+    @property
+    def damaged(self) -> list[DamagedProject]:
+        """The stored projects that cannot be read."""
+        return list(self._contents.damaged.values())
+
+    def find_damaged(self, api_key: str) -> DamagedProject | None:
+        """Find a project that cannot be read by its API key."""
+        return self._contents.damaged.get(digest(api_key))
+
+    def delete_damaged(self, damaged: DamagedProject) -> None:
+        """Delete a project that cannot be read, with its records."""
+        self._contents.remove(damaged.project_id, damaged.key_digest, has_fixed_key=True)
 
     def find(self, api_key: str) -> Project | None:
         """Find a project by its API key."""
-        return self._by_digest.get(digest(api_key))
+        return self._contents.by_digest.get(digest(api_key))
 
     def is_known(self, api_key: str) -> bool:
         """Whether a current or deleted project has this API key; deleted projects are not recreated."""
-        hashed = digest(api_key)
-        return hashed in self._by_digest or self.storages.was_deleted(hashed)
+        hashed, contents = digest(api_key), self._contents
+        is_stored = hashed in contents.by_digest or hashed in contents.damaged
+        return is_stored or contents.storages.was_deleted(hashed)
 
     def has_digest(self, key_digest: str) -> bool:
         """Whether a project has the API key with this digest."""
-        return key_digest in self._by_digest
+        return key_digest in self._contents.by_digest
 
     def find_by_id(self, project_id: str) -> Project | None:
         """Find a project by the id in the URL of a page."""
-        return self._by_id.get(project_id)
+        return self._contents.by_id.get(project_id)
 
     def all(self) -> list[Project]:
         """Return all projects, oldest first."""
-        return list(self._by_id.values())
+        return list(self._contents.by_id.values())
 
     def find_by_name(self, name: str) -> Project | None:
         """Find a project by its id or key digest."""
-        return self._by_id.get(name) or self._by_digest.get(name)
+        return self._contents.by_id.get(name) or self._contents.by_digest.get(name)
 
     def count(self) -> int:
         """Return the number of projects."""
-        return len(self._by_id)
+        return len(self._contents.by_id)
 
     def delete(self, project: Project) -> None:
         """Delete a project: refuse its key from now on, and drop its pending work (CTL-07)."""
-        key_digest = project.identity.key_digest
-        # generated keys never repeat
-        fixed_key = key_digest if project.identity.has_fixed_key else None
-        with self._lock:
-            self.storages.remove(project.project_id, fixed_key)
-            self._by_digest.pop(key_digest, None)
-            self._by_id.pop(project.project_id, None)
+        identity = project.identity
+        self._contents.remove(project.project_id, identity.key_digest, has_fixed_key=identity.has_fixed_key)
         project.end()
 
     def prune(self, unused_seconds: float) -> list[str]:
@@ -205,10 +262,13 @@ class Registry:
             self.delete(project)
         return [project.project_id for project in unused]
 
-    def _add(self, project: Project) -> None:
-        self._by_digest[project.identity.key_digest] = project
-        self._by_id[project.project_id] = project
-        self.services.on_opened(project)
+    def _add(self, project: Project, contents: _Contents) -> None:
+        contents.by_digest[project.identity.key_digest] = project
+        contents.by_id[project.project_id] = project
+        if contents is self._contents:
+            self.services.on_opened(project)
+        else:  # the state was read again in the meantime
+            project.drop()
 
 
 @contextmanager

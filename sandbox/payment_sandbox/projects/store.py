@@ -77,6 +77,23 @@ class JournalRow(NamedTuple):
     body: str
 
 
+class NotStored(Exception):
+    """The state could not be stored in ``place`` or read from there, so nothing has changed."""
+
+    def __init__(self, place: str, reason: str, *, is_full: bool) -> None:
+        super().__init__(f"nothing has changed, because {place} could not be used: {reason}")
+        self.reason = reason
+        self.is_full = is_full
+
+
+class StateLost(NotStored):
+    """The server has lost its connection to the state during a call, whose effect it may not know."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("", problem, is_full=False)
+        self.args = (problem,)
+
+
 class Store(ABC):
     """The records of an epoch in memory; subclasses commit change sets."""
 

@@ -5,22 +5,25 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import lazy
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.lazy_servers import SiteServer
 from payment_sandbox.serving.services import Housekeeper, ServerServices
-from payment_sandbox.serving.starting import create_projects
+from payment_sandbox.serving.starting import Declarations, load_catalogue
 from payment_sandbox.storage.codec import StateRefused
+from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.call import EXTENSION
 from payment_sandbox.web.site import Site
 
 if TYPE_CHECKING:
     from flask import Flask
 
-    from payment_sandbox.storage import sqlite
+    from payment_sandbox.storage import sql, sqlite
 else:
+    sql = lazy("payment_sandbox.storage.sql")
     sqlite = lazy("payment_sandbox.storage.sqlite")
 
 DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
@@ -42,9 +45,18 @@ class Sandbox:
             allowed_hosts=config.deliver_to,
         )
         self.services: Final = ServerServices(courier, config.max_projects, config.observer)
+        catalogue = load_catalogue(config.scenario_folders)
+        ids = Ids(config.seed) if config.seed is not None else None
+        self.registry: Final = Registry(
+            self.services, MemoryStorage(), catalogue, ids=ids, clock=config.clock
+        )
+        self._declarations = Declarations(config, catalogue)
+        self.ignored: Sequence[str] = ()
         self.state = _open_file(config.state)
         try:
-            self.registry, self.ignored = create_projects(self.services, self.state, config)
+            if self.state is not None:
+                sql.load_projects(self.registry, self.state, self.state.stored, sets_aside=False)
+            self.ignored = self._declarations.create(self.registry)
         except BaseException:
             if self.state is not None:
                 self.state.close()

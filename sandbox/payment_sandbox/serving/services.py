@@ -14,10 +14,10 @@ from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.queued_deliveries import Outbox
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.projects.store import NotStored
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.threads import start
-from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.journal_rows import save_new_records
 
 SLEEP_SECONDS_MAX: Final = 3600.0

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import Choice, Form, FormPart, Items, Text, load, unknown_keys
-from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.loading import lazy
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, Start
@@ -18,14 +16,6 @@ from payment_sandbox.scenarios.catalogue import PROFILES, Catalogue, read_text, 
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.serving.services import ServerServices
-from payment_sandbox.storage.memory import MemoryStorage
-
-if TYPE_CHECKING:
-    from payment_sandbox.storage import sqlite
-else:
-    sqlite = lazy("payment_sandbox.storage.sqlite")
-
 
 NON_SETTING_KEYS: Final = ("api_key", "scenario")  # the other keys of a declaration
 
@@ -122,34 +112,32 @@ def load_catalogue(folders: Sequence[Path] = ()) -> Catalogue:
     return Catalogue(METHOD_NAMES, check_scenario_settings, folders, default=default_scenario())
 
 
-def create_projects(
-    services: ServerServices, storage: "sqlite.StateFile | None", config: ServerConfig
-) -> tuple[Registry, list[str]]:
-    """Create the projects of the state file and project files, and the default project (CTL-04).
+class Declarations:
+    """The projects that the options and project files of a server declare."""
 
-    Also return sentences about configuration that existing projects ignore.
+    def __init__(self, config: ServerConfig, catalogue: Catalogue) -> None:
+        """Read the project files.
 
-    Raises:
-        Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario is
-        unknown.
-        StateRefused: the ``state`` file cannot be used.
-    """
-    catalogue = load_catalogue(config.scenario_folders)
-    ids = Ids(config.seed) if config.seed is not None else None
-    clock = config.clock
-    registry = (
-        Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
-        if storage is None
-        else sqlite.restore_registry(services, storage, catalogue, ids=ids, clock=clock)
-    )
-    ignored: list[str] = []
-    for project in _all_declarations(config, catalogue):
-        if registry.is_known(project.api_key):
-            ignored += _describe_ignored(registry, project)
-            continue
-        chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
-        registry.create({**project.settings, **chosen}, api_key=project.api_key)
-    return registry, ignored
+        Raises:
+            Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario
+            is unknown.
+        """
+        self._declared = list(_all_declarations(config, catalogue))
+
+    def create(self, registry: Registry) -> list[str]:
+        """Create the missing projects; return sentences about configuration that existing ones ignore.
+
+        Raises:
+            Invalid: the settings of a project are invalid.
+        """
+        ignored: list[str] = []
+        for project in self._declared:
+            if registry.is_known(project.api_key):
+                ignored += _describe_ignored(registry, project)
+                continue
+            chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
+            registry.create({**project.settings, **chosen}, api_key=project.api_key)
+        return ignored
 
 
 def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
@@ -188,7 +176,10 @@ def _project_from_options(config: ServerConfig, catalogue: Catalogue) -> Declare
 def _describe_ignored(registry: Registry, declared: DeclaredProject) -> Iterator[str]:
     """Describe the configuration that an existing project ignores."""
     name = declared.settings.get("name") or FIRST_PROJECT_NAME
-    project = registry.find(declared.api_key)
+    project, damaged = registry.find(declared.api_key), registry.find_damaged(declared.api_key)
+    if damaged is not None:
+        yield f"project {name} is damaged, so it is not created again"
+        return
     if project is None:
         yield f"project {name} was deleted, so it is not created again"
         return

@@ -1,4 +1,5 @@
-"""Record storage in memory or in an SQLite file; snapshots and their validation.
+"""Record storage in memory, in an SQLite file or in PostgreSQL; snapshots and their validation.
 
-Other packages may import ``codec``, ``journal_rows``, ``memory``, ``snapshot`` and ``sqlite``.
+Other packages may import ``codec``, ``journal_rows``, ``memory``, ``postgresql``, ``snapshot``, ``sql`` and
+``sqlite``.
 """

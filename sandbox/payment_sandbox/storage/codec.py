@@ -19,7 +19,7 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.caller import SavedAnswer
-from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.store import ChangeSet, NotStored
 from payment_sandbox.scenarios.effects import Fault
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in COMMAND_TYPES}
@@ -258,21 +258,12 @@ class StoredIds(NamedTuple):
 
 
 class StateRefused(Exception):
-    """A state file cannot be used; it is unchanged."""
+    """A state cannot be used; it is unchanged."""
 
 
 def join_problems(problem: object) -> str:
     """Format a problem as one line, truncated if it is long."""
     return " ".join(str(problem).split())[:PROBLEM_LENGTH_MAX]
-
-
-class NotStored(Exception):
-    """The state could not be stored in ``place`` or read from there, so nothing has changed."""
-
-    def __init__(self, place: str, reason: str, *, is_full: bool) -> None:
-        super().__init__(f"nothing has changed, because {place} could not be used: {reason}")
-        self.reason = reason
-        self.is_full = is_full
 
 
 class StepsInterrupted(NotStored):
@@ -284,10 +275,11 @@ class StepsInterrupted(NotStored):
 
 
 class ServerRows(NamedTuple):
-    """The rows of a state file that belong to the server as a whole."""
+    """The rows that belong to the server as a whole."""
 
     ids: StoredIds | None = None
     deleted: tuple[str, ...] = ()
+    salt: str | None = None  # in PostgreSQL, where another server continues with the same secrets
 
 
 class AgendaEntry(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Final, cast
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, Record, number_of
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.store import JournalRow
-from payment_sandbox.storage.codec import NotStored, decode, encode
+from payment_sandbox.projects.store import JournalRow, NotStored
+from payment_sandbox.storage.codec import decode, encode
 
 RECORDS_MAX: Final = 6 * ENTRIES_MAX  # counted in sequence numbers, which all kinds share
 KINDS_BY_TYPE: Final = {record: kind for kind, record in RECORDS.items()}

@@ -1,11 +1,11 @@
-"""Store a project durably as one row per record, and restore it."""
+"""The rows of a stored project, one for each record."""
 
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Protocol, get_args, get_type_hints
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -13,7 +13,7 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import CreateStore, Project, Services
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow
+from payment_sandbox.projects.store import ChangeSet, Counters
 from payment_sandbox.storage.codec import (
     FORMAT,
     AgendaEntry,
@@ -23,7 +23,6 @@ from payment_sandbox.storage.codec import (
     encode,
 )
 from payment_sandbox.storage.journal_rows import load_journal
-from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.snapshot import resume
 
 KINDS: Final[Mapping[str, Any]] = {
@@ -44,18 +43,6 @@ class Row(NamedTuple):
     id: str
     body: str | None
     """None for a deleted record."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowChanges:
-    """A change set as rows."""
-
-    identity: Identity
-    rows: Sequence[Row]
-    chosen: str | None  # like the next field, None if unchanged
-    counters: str | None
-    replaces_all: bool
-    """Whether to delete the rows of an earlier epoch first."""
 
 
 @dataclass(frozen=True)
@@ -102,69 +89,6 @@ def _snapshot_form(kind: str, body: str) -> Any:
     return data if kind != AGENDA else dict(zip(AgendaEntry._fields, data, strict=True))
 
 
-class RowDatabase(Protocol):
-    """A database of rows."""
-
-    def write(self, row_changes: RowChanges) -> None:
-        """Write a change set of a project, which may be new, atomically."""
-
-    def write_journal_rows(self, project_id: str, rows: Sequence[JournalRow]) -> None:
-        """Write journal records of a project, and delete the oldest beyond the limit."""
-
-    def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
-        """Return the records of a journal up to a number, oldest first."""
-
-
-class RowStore(MemoryStore):
-    """A store that reads from memory; a commit writes rows first and then updates memory."""
-
-    is_durable = True
-
-    def __init__(self, database: RowDatabase, project: Project) -> None:
-        super().__init__()
-        self.is_new = True
-        self.identity = project.identity
-        self.real = project.services.real
-        self.database = database
-
-    def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Write a change set, with the number of dropped webhooks."""
-        if change.counters is not None:
-            dropped = self.deliveries_dropped + len(surplus)
-            change = change._replace(counters=replace(change.counters, deliveries_dropped=dropped))
-        self.database.write(self._row_changes(change, surplus))
-        self.is_new = False
-
-    def _row_changes(self, change: ChangeSet, surplus: Sequence[str]) -> RowChanges:
-        return RowChanges(
-            identity=self.identity,
-            rows=list(rows_of(change, surplus)),
-            chosen=json.dumps(encode(change.chosen)) if change.chosen is not None else None,
-            counters=self._encode_counters(change),
-            replaces_all=self.is_new,
-        )
-
-    def _encode_counters(self, change: ChangeSet) -> str | None:
-        counters = change.counters
-        if counters is None:
-            return None
-        stored = StoredCounters(**vars(counters), anchor=counters.now, real_at=self.real.wall_now())
-        return json.dumps(encode(stored))
-
-    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
-        """Write records of the journal."""
-        self.database.write_journal_rows(self.identity.project_id, rows)
-
-    def journal_rows(self, number_max: int) -> Sequence[JournalRow]:
-        """Return the records of the journal up to a number."""
-        return self.database.read_journal_rows(self.identity.project_id, number_max)
-
-    def load(self, change: ChangeSet) -> None:
-        """Load stored records into memory."""
-        self.is_new = False
-        super().load(change)
-
-
 def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a change set, except agenda entries that it both adds and finishes."""
     for kind, item_id, record in change.records():
@@ -179,6 +103,11 @@ def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
         yield Row(DELIVERY, delivery_id, None)
     for answer_id in change.forgotten_answers:
         yield Row(ANSWER, answer_id, None)
+
+
+def encode_counters(counters: Counters, real_at: datetime) -> str:
+    """Encode counters, and the real time from which a running clock continues."""
+    return json.dumps(encode(StoredCounters(**vars(counters), anchor=counters.now, real_at=real_at)))
 
 
 def encode_identity(identity: Identity) -> str:

@@ -1,7 +1,5 @@
 """An SQLite file for all projects; every acknowledged change survives the end of the process."""
 
-import json
-import logging
 import os
 import shutil
 import sqlite3
@@ -9,29 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import lazy
-from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import RUNNING
-from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
-from payment_sandbox.projects.project import Project, Services
-from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.store import JournalRow, Store
-from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, join_problems
-from payment_sandbox.storage.journal_rows import RECORDS_MAX
-from payment_sandbox.storage.rows import (
-    RowChanges,
-    RowStore,
-    StoredProject,
-    encode_id_generator,
-    encode_identity,
-    read_identity,
-    resume_project,
-)
+from payment_sandbox.projects.store import NotStored
+from payment_sandbox.storage.codec import StateRefused, join_problems
+from payment_sandbox.storage.sql import DAMAGES, SqlStorage, Statement, StoredState, read_state
 
 if TYPE_CHECKING:
     import fcntl
@@ -80,8 +62,6 @@ CREATE_TABLES: Final = f"""
 """
 MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY_TABLE,), 4: ()}
 """Migrations, each from one version of the file to the next; version 4 adds answers to the records."""
-
-log = logging.getLogger(__name__)
 
 
 class LockedFile:
@@ -196,8 +176,12 @@ def migrate(database: sqlite3.Connection) -> None:
         raise
 
 
-def read_copy(path: Path) -> tuple[ServerRows, list[StoredProject]]:
-    """Check a copy of the file, because opening a damaged file could change it."""
+def read_copy(path: Path) -> StoredState:
+    """Check and read a copy of the file, because opening a damaged file could change it.
+
+    Raises:
+        StateRefused: the file is damaged.
+    """
     with TemporaryDirectory(prefix="payment-sandbox-") as folder:
         copy = Path(folder) / "state"
         for suffix in ("", "-wal"):
@@ -209,30 +193,12 @@ def read_copy(path: Path) -> tuple[ServerRows, list[StoredProject]]:
                 if verdict != "ok":
                     raise StateRefused(f"{path} is damaged: {join_problems(verdict)}")
                 migrate(database)
-                return _read_projects(database)
-        except (sqlite3.Error, Invalid, ValueError, TypeError, KeyError, RecursionError) as error:
+                state = read_state(lambda query, values: database.execute(query, values).fetchall())
+                for project in state.projects:
+                    project.read()
+                return state
+        except (sqlite3.Error, *DAMAGES) as error:
             raise StateRefused(f"{path} is damaged: {join_problems(error)}") from error
-
-
-def _read_projects(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]]:
-    values = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
-    server: ServerRows = decode(ServerRows, values, "server")
-    strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
-    if stray := database.execute(strays).fetchone()[0]:
-        raise ValueError(f"{stray} records belong to no project")
-    query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
-    records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
-    newest = "SELECT max(number) FROM history WHERE project = ?"
-    return server, [
-        StoredProject.read(
-            identity,
-            chosen,
-            counters,
-            database.execute(records, (number,)),
-            database.execute(newest, (number,)).fetchone()[0],
-        )
-        for number, identity, chosen, counters in database.execute(query).fetchall()
-    ]
 
 
 WAL_PAGES: Final = 500
@@ -257,28 +223,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     return database
 
 
-PUT_RECORD: Final = """
-    INSERT INTO record (project, kind, id, body) VALUES (?, ?, ?, ?)
-    ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body
-"""
-DELETE_RECORD: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
-PUT_VALUE: Final = "INSERT OR REPLACE INTO server VALUES (?, ?)"
-PUT_HISTORY: Final = "INSERT OR REPLACE INTO history (project, kind, number, body) VALUES (?, ?, ?, ?)"
-SELECT_HISTORY: Final = """
-    SELECT kind, number, body FROM history WHERE project = ? AND number <= ? ORDER BY number
-"""
-UPDATE_PROJECT: Final = """
-    UPDATE project SET chosen = coalesce(?, chosen), counters = coalesce(?, counters) WHERE number = ?
-"""
-CLEAR_PROJECT: Final = ("DELETE FROM record WHERE project = ?", "DELETE FROM history WHERE project = ?")
-"""Statements to start a new epoch of a project."""
-DELETE_OLD_HISTORY: Final = f"""
-    DELETE FROM history
-    WHERE project = ?1 AND number < (SELECT max(number) FROM history WHERE project = ?1) - {RECORDS_MAX}
-"""
-
-
-class StateFile:
+class StateFile(SqlStorage):
     """The file's connection for all projects of a server; each change set is one transaction.
 
     A commit returns once the operating system has the data, so that the data survives a crash of the process,
@@ -291,20 +236,22 @@ class StateFile:
         Raises:
             StateRefused: the file belongs to another program or version, is damaged, in use, or not writable.
         """
-        self.path = path
+        super().__init__()
+        self.path, self.place = path, str(path)
         self._lock = ranked_lock(FILE)
         try:
             self.path = path = path.resolve()
+            self.place = str(path)
             if path.exists() and not path.is_file():
-                raise StateRefused(f"{self.path} is not a regular file")
+                raise StateRefused(f"{path} is not a regular file")
             with ExitStack() as on_failure:
                 self._locked_file = LockedFile(path)
                 on_failure.callback(self._locked_file.release)
                 refuse_foreign(path)
-                self.server, self.projects = read_copy(path)
+                self.stored = read_copy(path)
                 self._database = open_database(path)
                 migrate(self._database)
-                self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
+                self.begin(self.stored)
                 on_failure.pop_all()
         except (sqlite3.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -316,66 +263,27 @@ class StateFile:
             self._database.close()
             self._locked_file.release()
 
-    def create_store(self, project: Project) -> Store:
-        """Create the empty store of a project's next epoch."""
-        return RowStore(self, project)
-
-    def save_ids(self, ids: Ids) -> None:
-        """Save the generator of project identifiers."""
-        with self._transaction() as run:
-            run.execute(PUT_VALUE, ("ids", encode_id_generator(ids)))
-
-    def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project with all its records; user-chosen keys are never reused."""
-        deleted = sorted({*self.server.deleted, *filter(None, [fixed_key])})
-        with self._transaction() as run:
-            number = self._numbers.get(project_id)
-            for statement in (*CLEAR_PROJECT, "DELETE FROM project WHERE number = ?"):
-                run.execute(statement, (number,))
-            if fixed_key is not None:
-                run.execute(PUT_VALUE, ("deleted", json.dumps(deleted)))
-        self.server = self.server._replace(deleted=tuple(deleted))
-        self._numbers.pop(project_id, None)
-
-    def was_deleted(self, key_digest: str) -> bool:
-        """Whether a deleted project had this key."""
-        return key_digest in self.server.deleted
-
-    def write(self, row_changes: RowChanges) -> None:
-        """Write a change set of a project, which may be new."""
-        project_id = row_changes.identity.project_id
-        with self._transaction() as run:
-            number = self._numbers.get(project_id) or _insert_project(run, row_changes.identity)
-            for statement in CLEAR_PROJECT if row_changes.replaces_all else ():
-                run.execute(statement, (number,))
-            run.executemany(PUT_RECORD, [(number, *row) for row in row_changes.rows if row.body is not None])
-            run.executemany(
-                DELETE_RECORD, [(number, row.kind, row.id) for row in row_changes.rows if row.body is None]
-            )
-            run.execute(UPDATE_PROJECT, (row_changes.chosen, row_changes.counters, number))
-        self._numbers[project_id] = number
-
-    def write_journal_rows(self, project_id: str, rows: Sequence[JournalRow]) -> None:
-        """Write journal records of a project, and delete the oldest beyond the limit."""
-        with self._transaction() as run:
-            number = self._numbers.get(project_id)
-            if number is not None:  # otherwise the project has been deleted meanwhile
-                run.executemany(PUT_HISTORY, [(number, *row) for row in rows])
-                run.execute(DELETE_OLD_HISTORY, (number,))
-
-    def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
-        """Return the records of a journal up to a number, oldest first."""
-        values = (self._numbers.get(project_id), number_max)
-        with self._transaction("DEFERRED") as run:
-            return [JournalRow(*row) for row in run.execute(SELECT_HISTORY, values)]
-
-    @contextmanager
-    def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """Run a transaction; a read-only ``DEFERRED`` transaction takes no lock.
+    def run(self, statements: Sequence[Statement]) -> None:
+        """Run statements as one transaction.
 
         Raises:
             NotStored: the database refuses the transaction; the error states the reason.
         """
+        with self._transaction("IMMEDIATE") as database:
+            for statement, values in statements:
+                database.execute(statement, values)
+
+    def select(self, query: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        """Return the rows of a query; it takes no lock of the file.
+
+        Raises:
+            NotStored: the database refuses the query; the error states the reason.
+        """
+        with self._transaction("DEFERRED") as database:
+            return database.execute(query, values).fetchall()
+
+    @contextmanager
+    def _transaction(self, lock: str) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
                 self._database.execute(f"BEGIN {lock}")
@@ -389,38 +297,3 @@ class StateFile:
             except sqlite3.Error as error:
                 is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
                 raise NotStored(self.path.name, str(error), is_full=is_full) from error
-
-
-def _insert_project(run: sqlite3.Connection, identity: Identity) -> int:
-    cursor = run.execute(
-        "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, encode_identity(identity))
-    )
-    return cursor.lastrowid or 0
-
-
-def restore_registry(
-    services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids | None, clock: str = RUNNING
-) -> Registry:
-    """Restore a registry with all projects of the file; ``ids`` is the generator for a new file.
-
-    Raises:
-        StateRefused: the content of the file cannot be read.
-    """
-    try:
-        registry = Registry(services, file, catalogue, ids=ids, clock=clock)
-        if file.server.ids is not None:
-            registry.continue_ids(Ids(*file.server.ids))
-        for stored in file.projects:
-            registry.add(_restore_project(stored, services, file, registry))
-    except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise StateRefused(f"{file.path} is damaged: {join_problems(error)}") from error
-    return registry
-
-
-def _restore_project(
-    stored: StoredProject, services: Services, file: StateFile, registry: Registry
-) -> Project:
-    identity = read_identity(stored.identity)
-    if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
-        raise Invalid([Violation("identity", "also belongs to another project")])
-    return resume_project(identity, stored, services, file.create_store, file.path)

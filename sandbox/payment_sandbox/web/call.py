@@ -20,8 +20,8 @@ from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
+from payment_sandbox.projects.store import NotStored
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import Facts
 from payment_sandbox.web.site import Site

@@ -15,7 +15,7 @@ from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.projects.caller import AlreadyAnswered
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.projects.store import NotStored
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import (
     APIS,

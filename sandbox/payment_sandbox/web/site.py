@@ -4,9 +4,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
+from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from math import ceil
-from secrets import token_bytes
 from threading import Lock
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -110,12 +110,16 @@ class Site:
         self.registry = registry
         self.control_token = control_token
         self.server_context = server_context
-        self.forgery_secret = token_bytes(32)  # signs forms and cookies
         self.sign_in_failures = SignInFailures(registry.services.real)
         self.refused = RefusedCalls(registry.services.real)
         self.slots = Slots()  # data that the faces share across projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
         self.change_public_url(public_url)
+
+    @property
+    def forgery_secret(self) -> bytes:
+        """Signs forms and cookies; the same at each server with this state and this control token."""
+        return sha256(self.registry.salt + (self.control_token or "").encode()).digest()
 
     @property
     def public_url(self) -> str:
