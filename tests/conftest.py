@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -18,7 +18,10 @@ from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.state_files import check_file
+from tests.support.state_files import check_state
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Postgres
 
 check_order(on=True)
 hypothesis.settings.register_profile("tests", deadline=None)  # a busy machine fails no test
@@ -86,12 +89,21 @@ def select_tests_of_state(items: list[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A sandbox on a free port, with the state file in ``SANDBOX_TEST_STATE``, if any."""
+    """A sandbox on a free port, with the state in ``SANDBOX_TEST_STATE``, if any."""
     state = os.environ.get("SANDBOX_TEST_STATE")
     with make_server(seed=1, state=state) as sandbox_server:
         yield sandbox_server
         if sandbox_server.state is not None:
-            assert check_file(sandbox_server.state, sandbox_server.registry) > 1
+            assert check_state(sandbox_server.state, sandbox_server.registry) > 1
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Postgres"]:
+    """A PostgreSQL server of this worker; without PostgreSQL, the test is skipped."""
+    from tests.support.postgres import running
+
+    with running() as database_server:
+        yield database_server
 
 
 @pytest.fixture(scope="session")

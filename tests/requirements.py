@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT = Path(__file__).parent.parent
-EXTRAS: Final = {"serve": ("server", "tls"), "dev": ("server", "tls", "mcp")}
+EXTRAS: Final = {"serve": ("server", "tls", "postgresql"), "dev": ("server", "tls", "postgresql", "mcp")}
 """The extras in each lock file; ``mcp`` is large, and few users need it."""
+BINARY: Final = "psycopg-binary"
+"""The package for development that the image needs, too: it has no libpq of its own."""
 
 
 def declared() -> dict[str, Any]:
@@ -29,7 +31,8 @@ def requirements(lock: str) -> Iterator[str]:
     """Yield the external requirements in a lock file: of the server, or of development."""
     project = declared()["project"]
     groups = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in EXTRAS[lock])]
-    groups += declared()["dependency-groups"].values() if lock == "dev" else []
+    developing = declared()["dependency-groups"]["dev"]
+    groups.append([each for each in developing if lock == "dev" or name_of(each) == BINARY])
     for group in groups:
         yield from (requirement for requirement in group if name_of(requirement) != project["name"])
 

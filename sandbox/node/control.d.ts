@@ -67,7 +67,7 @@ export interface ControlCommands {
   project(): Promise<Json>;
   /** Change some settings (CTL-01, CTL-07). */
   patchProject(settings: Json): Promise<Json>;
-  /** Delete the project; its API key stops working. */
+  /** Delete the project; its API key stops working. A damaged project can only be deleted. */
   deleteProject(): Promise<string>;
   /** Reset the project to its initial state (CTL-09). */
   reset(): Promise<Json>;

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from payment_sandbox.serving import front
-    from payment_sandbox.web import openapi
+    from payment_sandbox.web import openapi, standby
 else:
+    standby = lazy("payment_sandbox.web.standby")
     front = lazy("payment_sandbox.serving.front")
     openapi = lazy("payment_sandbox.web.openapi")
 
@@ -66,7 +67,7 @@ def create_app(
 
     Raises:
         Invalid: the ``clock``, an address or a file is invalid, or a scenario is unknown.
-        StateRefused: the ``state`` file cannot be used.
+        StateRefused: the ``state`` cannot be used.
     """
     sandbox = Sandbox(
         ServerConfig(
@@ -87,6 +88,7 @@ def create_app(
         public_url=(public_url or "").rstrip("/"),
         control_token=control_token,
         allow_hosts=allow_hosts,
+        place=sandbox.place,
     )
     app.before_request(sandbox.start)
     if public_url is None:
@@ -108,8 +110,11 @@ def build_app(
     control_token: str | None = None,
     allow_hosts: Iterable[str] = (),
     server_context: ServerContext = NO_SERVER,
+    place: "standby.Place | None" = None,
 ) -> Flask:
     """Build the application for some projects, without background work.
+
+    While ``place`` returns None, only the health is answered, with "standby".
 
     Raises:
         Invalid: the path of the ``public_url`` is one of the application's own.
@@ -122,6 +127,8 @@ def build_app(
     app.extensions[EXTENSION] = site
 
     app.before_request(begin_call)
+    if place is not None:
+        standby.guard(app, place)
     app.teardown_request(end_call)
     app.register_error_handler(Exception, answer_unknown_path)
     app.context_processor(lambda: {"base": site.base_path})
@@ -214,6 +221,7 @@ def build(config: ServerConfig) -> Server:
             control_token=config.control_token or None,
             allow_hosts=(config.host, *config.allow_hosts),
             server_context=ServerContext(on_refused, config.security.tls is not None),
+            place=sandbox.place,
         )
         on_failure.pop_all()
     return Server(app, sandbox, endpoint)

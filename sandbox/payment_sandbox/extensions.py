@@ -18,6 +18,8 @@ else:
 SERVER_EXTRA: Final = "payment-sandbox[server]"
 MCP_EXTRA: Final = "payment-sandbox[mcp]"
 TLS_EXTRA: Final = "payment-sandbox[tls]"
+POSTGRESQL_EXTRA: Final = "payment-sandbox[postgresql]"
+POSTGRESQL_LIBRARY: Final = "psycopg-binary"
 
 
 class NotInstalled(Exception):
@@ -43,6 +45,18 @@ def installable(extra: str) -> str:
     clone = Path(unquote(origin.get("url", "").removeprefix("file://")))
     is_cloned = clone.is_absolute() and (clone / "pyproject.toml").is_file()
     return extra.replace("payment-sandbox", str(clone), 1) if is_cloned else extra
+
+
+def missing_driver(error: ImportError) -> NotInstalled:
+    """Return an error that names what to install for PostgreSQL: the extra, or a library for its driver.
+
+    Raises:
+        ImportError: the missing module is part of this package.
+    """
+    if error.name is not None and error.name.startswith(__package__):
+        raise error
+    is_missing = isinstance(error, ModuleNotFoundError)
+    return NotInstalled("a state in PostgreSQL", POSTGRESQL_EXTRA if is_missing else POSTGRESQL_LIBRARY)
 
 
 def missing_library(error: ModuleNotFoundError) -> NotInstalled:

@@ -13,6 +13,9 @@ import requests
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.version import __version__
 from tests.support.commands import Serve, command, run, run_program, run_python
+from tests.support.ports import free_port
+from tests.support.postgres import Postgres
+from tests.support.servers import make_server
 from tests.support.tools import require
 
 
@@ -194,13 +197,31 @@ def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
-def test_a_database_is_refused_in_one_line(scheme: str) -> None:
-    """The address of a database prints what is possible, without the password, and exits with code 2."""
-    result = run("serve", "--port", "0", "--state", f"{scheme}://sandbox:secret@127.0.0.1/sandbox")
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == (
-        "payment-sandbox: the state cannot be in PostgreSQL; give an SQLite file, such as --state sandbox.db\n"
-    )
+def test_a_database_that_cannot_be_reached_is_one_clear_line(scheme: str) -> None:
+    """The reason is printed, without user and password, and the exit code is 2."""
+    port = free_port()
+    result = run("serve", "--port", "0", "--state", f"{scheme}://sandbox:secret@127.0.0.1:{port}/sandbox")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith(f"payment-sandbox: {scheme}://127.0.0.1:{port}/sandbox cannot be used: ")
+    assert "secret" not in result.stderr
+
+
+def test_a_standby_says_so_and_is_ready_once_it_has_taken_over(
+    serve: Serve, postgres: Postgres, tmp_path: Path
+) -> None:
+    """One line, no ready file, and ``health`` with exit code 1; then the ready lines and file."""
+    database, ready, port = postgres.new_database(), tmp_path / "ready.json", free_port()
+    with make_server(state=database):
+        options = ("--state", database, "--ready-file", str(ready), "--port", str(port))
+        process, line = serve(*options)
+        assert line.startswith(f"Standby on http://127.0.0.1:{port}: another server has the state")
+        assert not ready.exists()
+        checked = run("health", f"http://127.0.0.1:{port}")
+        assert (checked.returncode, checked.stdout) == (1, "standby\n")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("Payment sandbox ")
+    assert json.loads(ready.read_text())["listening"] == f"http://127.0.0.1:{port}"
+    assert run("health", f"http://127.0.0.1:{port}").returncode == 0
 
 
 def test_the_json_log_is_as_complete_as_the_text(serve: Serve, tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.snapshot import restore
-from payment_sandbox.storage.sqlite import StateFile, read_copy
+from payment_sandbox.storage.sqlite import StateFile
 from tests.support.full_disk import full
+from tests.support.postgres import Postgres, open_session
 from tests.support.projects import catalogue
+from tests.support.state_files import stored_projects
 
 OLDER: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
 ANSWER: Final = {
@@ -45,17 +47,23 @@ class Backend:
     """A context in which the backend refuses every commit."""
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Each storage backend in turn."""
     if request.param == "memory":
         yield Backend(request.param, MemoryStorage(), list, nullcontext)
+    elif request.param == "postgresql":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        with open_session(postgres.new_database()) as session:
+            yield Backend(
+                request.param, session, lambda: stored_projects(session), lambda: postgres.refusing(session)
+            )
     else:
         file = StateFile(tmp_path / "state.db")
         yield Backend(
             request.param,
             file,
-            lambda: [rows.read() for rows in read_copy(file.path).projects],
+            lambda: stored_projects(file),
             lambda: full(file),
         )
         file.close()

@@ -21,7 +21,7 @@ from tests.support.driver import Sandbox, card, keyed
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.state_files import NOON, check_file, reconnect, with_server
+from tests.support.state_files import NOON, check_state, reconnect, with_server
 
 HOUR = timedelta(hours=1)
 
@@ -29,9 +29,14 @@ HOUR = timedelta(hours=1)
 @pytest.mark.prove
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("suite", ["tests/journeys", "tests/web/control"])
-def test_every_change_is_in_the_file(tmp_path: Path, suite: str) -> None:
-    """After the tests of the journeys and the control API, the state file equals the memory."""
-    run_tests("-p", "no:xdist", suite, SANDBOX_TEST_STATE=str(tmp_path / "state.db"))
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_every_change_is_stored(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, suite: str
+) -> None:
+    """After the tests of the journeys and the control API, the state equals the memory."""
+    is_file = kind == "sqlite"
+    state = str(tmp_path / "state.db") if is_file else request.getfixturevalue("postgres").new_database()
+    run_tests("-p", "no:xdist", suite, SANDBOX_TEST_STATE=state)
 
 
 def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> None:
@@ -167,5 +172,5 @@ def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:
     project.epoch.store.commit(ChangeSet(deliveries=(deliveries[-1]._replace(id="one more"),)))
     assert project.epoch.store.deliveries_dropped == DELIVERIES_DROPPED_AT_ONCE
     project.change_settings({"name": "shop"})
-    check_file(file, registry)
+    check_state(file, registry)
     file.close()

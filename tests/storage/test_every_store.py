@@ -1,4 +1,4 @@
-"""Behaviour that all stores share: in memory and in an SQLite file."""
+"""Behaviour that all stores share: in memory, in an SQLite file and in PostgreSQL."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from payment_sandbox.storage.sqlite import WAL_BYTES, StateFile
 from tests.support.driver import card
 from tests.support.full_disk import full
 from tests.support.projects import stored_registry
-from tests.support.state_files import NOON, check_file, snapshot_of
+from tests.support.state_files import NOON, check_state, snapshot_of
 
 HOURS = 3
 LONG = "x" * 1500  # each webhook needs new pages of the file
@@ -36,7 +36,7 @@ def project_with_orders(path: Path) -> Iterator[tuple[StateFile, Project]]:
         body = {"currency": "EUR", "amount": 5, "client": {}, "transactions": [transaction]}
         create_order(project, {**body, "webhook_url": f"http://127.0.0.1:9/{LONG}"})
     yield file, project
-    check_file(file, registry)
+    check_state(file, registry)
     file.close()
 
 

@@ -1,4 +1,4 @@
-"""Servers with a state file, and comparison of the file with the server's memory."""
+"""Servers with a state, and comparison of the state with the server's memory."""
 
 import json
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import FORMAT
 from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.snapshot import capture
+from payment_sandbox.storage.sql import SqlStorage, read_state
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
@@ -20,12 +21,18 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FROM_JOURNAL = ("decisions", "unsent")
 
 
-def check_file(file: StateFile, registry: Registry) -> int:
-    """Assert that the file equals the memory; return the number of projects."""
+def stored_projects(storage: SqlStorage) -> list[StoredProject]:
+    """Return the projects in a file, or in a database."""
+    state = read_copy(storage.path) if isinstance(storage, StateFile) else read_state(storage.select)
+    return [rows.read() for rows in state.projects]
+
+
+def check_state(storage: SqlStorage, registry: Registry) -> int:
+    """Assert that the state equals the memory; return the number of projects."""
     projects = registry.all()
     for project in projects:
         project.settle()
-    stored = [rows.read() for rows in read_copy(file.path).projects]
+    stored = stored_projects(storage)
     assert [copy.identity["project_id"] for copy in stored] == [project.project_id for project in projects]
     for project, copy in zip(projects, stored, strict=True):
         memory, written = comparable(snapshot_of(project)), comparable(_as_snapshot(project, copy))
@@ -50,7 +57,7 @@ def comparable(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_snapshot(project: Project, stored: StoredProject) -> dict[str, Any]:
-    """Return the file's state; finished entries are deleted from the file only with the next change."""
+    """Return the stored state; finished entries of the agenda are deleted only with the next change."""
     finished = set(project.epoch.finished_entries)
     agenda = [due for due in stored.state["agenda"] if due["sequence"] not in finished]
     return {"format": FORMAT, **stored.state, "agenda": agenda}
@@ -60,8 +67,8 @@ def with_server(path: Path, use: Callable[[Server], Any], **options: Any) -> Any
     """Run a function with a server on a state file, then compare the file with the memory."""
     with make_server(state=path, **options) as server:
         result = use(server)
-        assert isinstance(server.state, StateFile)
-        check_file(server.state, server.registry)
+        assert server.state is not None
+        check_state(server.state, server.registry)
     return result
 
 

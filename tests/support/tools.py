@@ -20,6 +20,7 @@ PACKAGES: Final = {
     "php-cli": ("php",),
     "php-curl": ("/usr/lib/php/*/curl.so",),
     "php-guzzlehttp-guzzle": ("/usr/share/php/GuzzleHttp/autoload.php",),
+    "postgresql": ("/usr/lib/postgresql/*/bin/initdb", "initdb"),
     "ruby-rspec": ("rspec",),
     "ruby-webrick": ("/usr/share/rubygems-integration/all/specifications/webrick-*.gemspec",),
     "util-linux": ("unshare",),

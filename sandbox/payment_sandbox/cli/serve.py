@@ -86,6 +86,7 @@ def _on_uncaught(*failed: Any) -> None:
 
 
 HTTPS_PORT: Final = 443
+STANDBY_SECONDS: Final = 0.1  # between two looks whether a standby has taken over
 WARM_UP_AFTER_SECONDS: Final = 0.5  # so that the first requests are answered first
 
 file_path = click.Path(path_type=Path, dir_okay=False)
@@ -144,7 +145,11 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path),
     help="A YAML file of projects with fixed keys; may be given several times.",
 )
-@click.option("--state", help="An SQLite file for the state, which survives restarts.")
+@click.option(
+    "--state",
+    metavar="FILE|URL",
+    help="An SQLite file or a postgresql:// URL for the state, which survives restarts.",
+)
 @click.option("--max-projects", type=NumberOption(1), help="Maximum number of projects.")
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option(
@@ -179,13 +184,27 @@ def serve(
     server = server_process.start_server(host, port, observer=activity, **options)
     if with_stdin:
         start(Thread(target=_stop_with_stdin, args=(stopped,), name="stdin", daemon=True))
+    as_json = log_format == "json"
+    if not _wait_for_place(server, stopped, as_json=as_json):
+        server.stop()
+        return
     announcement = server_process.Announcement(server, host, options["control_token"], hosts)
-    announced = server_process.describe(announcement, as_json=log_format == "json")
+    announced = server_process.describe(announcement, as_json=as_json)
     with server_process.ready_file(ready_file, server), activity or nullcontext():
         print_once(announced)
         _warm_up(server, stopped)
         stopped.wait()
         server.stop()
+
+
+def _wait_for_place(server: "Server", stopped: "StopRequest", *, as_json: bool) -> bool:
+    """Wait while another server has the state; return False if this one is to stop first."""
+    if not server.sandbox.is_current():
+        print_once(server_process.describe_standby(server, as_json=as_json))
+    while not server.sandbox.is_current():
+        if stopped.wait(STANDBY_SECONDS):
+            return False
+    return True
 
 
 def _remove_stale_file(context: click.Context, path: Path | None) -> Path | None:

@@ -68,6 +68,15 @@ def describe(announcement: Announcement, *, as_json: bool) -> str:
     return "".join(f"{line}\n" for line in _ready_lines(announcement))
 
 
+def describe_standby(server: Server, *, as_json: bool) -> str:
+    """Describe a server that waits for the state of another."""
+    sentence = (
+        f"Standby on {server.local_url}: another server has the state, and this one takes over when it ends."
+    )
+    data = {"message": "standby", "listening": server.local_url, "pid": os.getpid()}
+    return f"{json.dumps(data) if as_json else sentence}\n"
+
+
 def remove_ready(path: Path | None) -> None:
     """Remove a ready file."""
     if path is None:

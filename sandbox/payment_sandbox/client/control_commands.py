@@ -259,7 +259,7 @@ class ControlCommands:
 
     @control_call("GET", "/control/projects/", "items")
     def projects(self) -> list[answers.Project]:
-        """List the projects, without their API keys."""
+        """List the projects, without their API keys; ``damaged`` names those that cannot be read, if any."""
 
     @control_call("GET", "/control/projects/review/", "items")
     def all_findings(self) -> list[answers.ProjectFindings]:
@@ -281,7 +281,7 @@ class ControlCommands:
 
     @control_call("DELETE", "/control/project/", "deleted")
     def delete_project(self) -> str:
-        """Delete the project; its API key stops working."""
+        """Delete the project; its API key stops working. A damaged project can only be deleted."""
 
     @control_call("POST", "/control/reset/")
     def reset(self) -> answers.Project:

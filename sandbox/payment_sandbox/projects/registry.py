@@ -14,9 +14,9 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING, Start
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.project import DROPPED, Project, Services
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, NewProjectForm, Settings, read_settings
-from payment_sandbox.projects.store import Store
+from payment_sandbox.projects.store import StateLost, Store
 from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
@@ -114,6 +114,11 @@ class Registry:
 
     def _new_ids(self) -> Ids:
         return self._first_ids.copy() if self._first_ids is not None else Ids(fresh_seed())
+
+    @property
+    def storages(self) -> Storages:
+        """The storage of the projects."""
+        return self._contents.storages
 
     @property
     def salt(self) -> bytes:
@@ -244,8 +249,10 @@ class Registry:
 
     def delete(self, project: Project) -> None:
         """Delete a project: refuse its key from now on, and drop its pending work (CTL-07)."""
-        identity = project.identity
-        self._contents.remove(project.project_id, identity.key_digest, has_fixed_key=identity.has_fixed_key)
+        identity, contents = project.identity, self._contents
+        if project.is_dropped or contents.by_id.get(project.project_id) not in (project, None):
+            raise StateLost(DROPPED)
+        contents.remove(project.project_id, identity.key_digest, has_fixed_key=identity.has_fixed_key)
         project.end()
 
     def prune(self, unused_seconds: float) -> list[str]:

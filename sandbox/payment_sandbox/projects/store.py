@@ -82,6 +82,7 @@ class NotStored(Exception):
 
     def __init__(self, place: str, reason: str, *, is_full: bool) -> None:
         super().__init__(f"nothing has changed, because {place} could not be used: {reason}")
+        self.place = place
         self.reason = reason
         self.is_full = is_full
 

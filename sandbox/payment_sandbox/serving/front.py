@@ -23,7 +23,8 @@ from aiohttp.http import HttpVersion10, HttpVersion11
 from multidict import CIMultiDict
 
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.agenda import must_catch_up
+from payment_sandbox.operations.agenda import is_cleanup_due, must_catch_up
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
@@ -34,7 +35,7 @@ from payment_sandbox.serving.threads import Threads, start
 from payment_sandbox.serving.wsgi import environment
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import CONNECTION, ClientConnection, ConnectionCut
+from payment_sandbox.web.call import CONNECTION, SAFE_METHODS, ClientConnection, ConnectionCut
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS, TYPE_BY_STATUS, error_body
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
@@ -96,11 +97,17 @@ def place(environ: Mapping[str, Any], length: int, registry: Registry) -> Placem
         return Placement.THREAD
     if state.faults.faults or state.scenario_faults.faults:
         return Placement.THREAD
-    if epoch.store.is_durable:
+    if _may_store(environ, epoch):
         return Placement.STORING_THREAD
     if length > EVENT_LOOP_BYTES_MAX or must_catch_up(project):
         return Placement.THREAD
     return Placement.EVENT_LOOP
+
+
+def _may_store(environ: Mapping[str, Any], epoch: Epoch) -> bool:
+    """Whether a call may store something, or take a lock that is held while others store."""
+    only_reads = environ["REQUEST_METHOD"] in SAFE_METHODS and not is_cleanup_due(epoch)
+    return epoch.store.is_durable and not only_reads
 
 
 def _project_of(environ: Mapping[str, Any], registry: Registry) -> Project | None:

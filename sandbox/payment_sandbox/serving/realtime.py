@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -48,6 +49,20 @@ _newest: Final = [HOST.moment.fromtimestamp(0, UTC)]
 def monotonic_seconds() -> float:
     """Return monotonic seconds from an arbitrary start."""
     return HOST.monotonic() if TIME_MACHINE not in sys.modules else _escape("monotonic", HOST.monotonic)()
+
+
+def boot_seconds() -> float:
+    """Return monotonic seconds that include the time in which the machine was suspended, where they exist."""
+    return _BOOT_CLOCK()
+
+
+def _boot_clock() -> Callable[[], float]:
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return monotonic_seconds
+    return partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # which no library freezes
+
+
+_BOOT_CLOCK: Final = _boot_clock()
 
 
 def wall_now() -> datetime:

@@ -1,10 +1,12 @@
 """A sandbox in this process: its projects, its background work, and the port where it listens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from payment_sandbox.extensions import missing_driver
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import lazy
 from payment_sandbox.projects.registry import Registry
@@ -21,8 +23,10 @@ from payment_sandbox.web.site import Site
 if TYPE_CHECKING:
     from flask import Flask
 
+    from payment_sandbox.serving import keeping
     from payment_sandbox.storage import sql, sqlite
 else:
+    keeping = lazy("payment_sandbox.serving.keeping")
     sql = lazy("payment_sandbox.storage.sql")
     sqlite = lazy("payment_sandbox.storage.sqlite")
 
@@ -52,19 +56,63 @@ class Sandbox:
         )
         self._declarations = Declarations(config, catalogue)
         self.ignored: Sequence[str] = ()
-        self.state = _open_file(config.state)
-        try:
-            if self.state is not None:
-                sql.load_projects(self.registry, self.state, self.state.stored, sets_aside=False)
-            self.ignored = self._declarations.create(self.registry)
-        except BaseException:
-            if self.state is not None:
-                self.state.close()
-            raise
-        needs_housekeeper = self.state is not None or creates_projects
-        self._housekeeper = Housekeeper(self.registry) if needs_housekeeper else None
         self._lock = Lock()
         self._is_started = False
+        self._file: sqlite.StateFile | None = None
+        self.keeper: keeping.Keeper | None = None
+        self._open(config.state)
+        needs_housekeeper = config.state is not None or creates_projects
+        self._housekeeper = Housekeeper(self.registry) if needs_housekeeper else None
+
+    def _open(self, state: Path | str | None) -> None:
+        """Open the state, if any, and load its projects.
+
+        Raises:
+            StateRefused: it cannot be used.
+        """
+        if state is not None and str(state).startswith(DATABASE_SCHEMES):
+            try:
+                self.keeper = keeping.Keeper(str(state), self._load, self._drop)
+            except ImportError as error:  # of the driver, or of the library that it needs
+                raise StateRefused(str(missing_driver(error))) from error
+            return
+        with ExitStack() as on_failure:
+            if state is not None:
+                self._file = sqlite.StateFile(Path(state))
+                on_failure.callback(self._file.close)
+                sql.load_projects(self.registry, self._file, self._file.stored, sets_aside=False)
+            self.ignored = self._declarations.create(self.registry)
+            on_failure.pop_all()
+
+    def _load(self, storage: "sql.SqlStorage", stored: "sql.StoredState") -> None:
+        """Load the state of a database, as at a start.
+
+        Raises:
+            StateRefused, NotStored: it cannot be loaded.
+        """
+        sql.load_projects(self.registry, storage, stored, sets_aside=True)
+        self.ignored = self._declarations.create(self.registry)
+        with self._lock:
+            if self._is_started:
+                self._resume()
+
+    def _drop(self) -> None:
+        """Drop the projects, whose state is read again."""
+        self.registry.begin(self.registry.storages)
+
+    @property
+    def state(self) -> "sql.SqlStorage | None":
+        """The database, if any."""
+        return self.keeper.session if self.keeper is not None else self._file
+
+    @property
+    def place(self) -> Callable[[], object | None] | None:
+        """The function that returns the place of the writer, if servers share the state."""
+        return self.keeper.place if self.keeper is not None else None
+
+    def is_current(self) -> bool:
+        """Whether the projects are those of the state; false at a standby."""
+        return self.keeper is None or self.keeper.place() is not None
 
     def start(self) -> None:
         """Start the threads, unless they run: due events, stored journals, and webhooks of earlier runs."""
@@ -74,9 +122,13 @@ class Sandbox:
             self.services.scheduler.start()
             if self._housekeeper is not None:
                 self._housekeeper.start()
-            for project in self.registry.all():
-                project.send_pending()
+            self._resume()
             self._is_started = True
+
+    def _resume(self) -> None:
+        """Send the webhooks of earlier runs, and run due events."""
+        for project in self.registry.all():
+            project.send_pending()
 
     def end_waiting(self) -> None:
         """End the waiting calls and the event streams, and send no more webhooks."""
@@ -88,26 +140,13 @@ class Sandbox:
         self.services.scheduler.stop()
 
     def close(self) -> None:
-        """Store the remaining records, and close the state file."""
+        """Store the remaining records, and close the state."""
         if self._is_started and self._housekeeper is not None:
             self._housekeeper.stop()
-        if self.state is not None:
-            self.state.close()
-
-
-def _open_file(state: Path | str | None) -> "sqlite.StateFile | None":
-    """Open the configured SQLite file; None if none is configured.
-
-    Raises:
-        StateRefused: the file cannot be used, or the state is the address of a database.
-    """
-    if state is None:
-        return None
-    if str(state).startswith(DATABASE_SCHEMES):
-        raise StateRefused(
-            "the state cannot be in PostgreSQL; give an SQLite file, such as --state sandbox.db"
-        )
-    return sqlite.StateFile(Path(state))
+        if self.keeper is not None:
+            self.keeper.stop()
+        if self._file is not None:
+            self._file.close()
 
 
 class Endpoint(NamedTuple):
@@ -143,8 +182,8 @@ class Server:
         return self.sandbox.ignored
 
     @property
-    def state(self) -> "sqlite.StateFile | None":
-        """The state file, if any."""
+    def state(self) -> "sql.SqlStorage | None":
+        """The database, if any."""
         return self.sandbox.state
 
     @property

@@ -2,12 +2,11 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
-from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.identity import Identity
@@ -17,7 +16,6 @@ from payment_sandbox.projects.store import ChangeSet, Counters
 from payment_sandbox.storage.codec import (
     FORMAT,
     AgendaEntry,
-    StoredIds,
     StoredRecords,
     decode,
     encode,
@@ -61,26 +59,30 @@ class StoredProject(NamedTuple):
     real_at: str | None  # the real time of the write, from which a running clock continues
     newest_number: int | None = None  # the number of the newest journal record
 
-    @classmethod
-    def read(
-        cls,
-        identity: str,
-        chosen: str,
-        counters: str,
-        rows: Iterable[tuple[str, str]],
-        newest_number: int | None = None,
-    ) -> "StoredProject":
-        """Read a project from its columns and from pairs of kind and body, oldest record first.
+
+class ProjectRows(NamedTuple):
+    """The rows of a project, as they are stored; records are pairs of kind and body, oldest first."""
+
+    number: int
+    id: str
+    identity: str
+    chosen: str
+    counters: str
+    newest_number: int | None
+    records: Sequence[tuple[str, str]] = ()
+
+    def read(self) -> StoredProject:
+        """Read the rows.
 
         Raises:
             ValueError, TypeError, KeyError: a column or record is damaged.
         """
-        state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
+        state: dict[str, Any] = {**json.loads(self.chosen), **json.loads(self.counters)}
         state |= {kind: [] for kind in KINDS}
-        for kind, body in rows:
+        for kind, body in self.records:
             state[kind].append(_snapshot_form(kind, body))
         state["now"] = state.pop("anchor", state["now"])  # the anchor of a running clock
-        return cls(json.loads(identity), state, state.pop("real_at", None), newest_number)
+        return StoredProject(json.loads(self.identity), state, state.pop("real_at", None), self.newest_number)
 
 
 def _snapshot_form(kind: str, body: str) -> Any:
@@ -108,16 +110,6 @@ def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
 def encode_counters(counters: Counters, real_at: datetime) -> str:
     """Encode counters, and the real time from which a running clock continues."""
     return json.dumps(encode(StoredCounters(**vars(counters), anchor=counters.now, real_at=real_at)))
-
-
-def encode_identity(identity: Identity) -> str:
-    """Encode an identity."""
-    return json.dumps(encode(identity))
-
-
-def encode_id_generator(ids: Ids) -> str:
-    """Encode the generator of project identifiers."""
-    return json.dumps(encode(StoredIds(ids.seed, ids.counts)))
 
 
 def read_identity(data: Mapping[str, Any]) -> Identity:

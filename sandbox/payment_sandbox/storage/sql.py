@@ -15,14 +15,12 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import DamagedProject, Registry
 from payment_sandbox.projects.store import ChangeSet, JournalRow, Store
-from payment_sandbox.storage.codec import ServerRows, StateRefused, decode, encode, join_problems
+from payment_sandbox.storage.codec import ServerRows, StateRefused, StoredIds, decode, encode, join_problems
 from payment_sandbox.storage.journal_rows import RECORDS_MAX
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.rows import (
-    StoredProject,
+    ProjectRows,
     encode_counters,
-    encode_id_generator,
-    encode_identity,
     read_identity,
     resume_project,
     rows_of,
@@ -69,35 +67,6 @@ log = logging.getLogger(__name__)
 
 Statement = tuple[str, Sequence[Any]]
 Select = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
-
-
-class ProjectRows(NamedTuple):
-    """The rows of a project, as they are stored."""
-
-    number: int
-    id: str
-    identity: str
-    chosen: str
-    counters: str
-    newest_number: int | None
-    records: Sequence[tuple[str, str]] = ()
-
-    def read(self) -> StoredProject:
-        """Read the rows.
-
-        Raises:
-            DAMAGES: a row is damaged.
-        """
-        return StoredProject.read(self.identity, self.chosen, self.counters, self.records, self.newest_number)
-
-    def describe_damage(self, problem: object) -> DamagedProject:
-        """Describe why the project cannot be read.
-
-        Raises:
-            DAMAGES: nor can its key.
-        """
-        identity = read_identity(json.loads(self.identity))
-        return DamagedProject(self.id, identity.key_digest, join_problems(problem))
 
 
 class StoredState(NamedTuple):
@@ -168,7 +137,7 @@ class SqlStorage(ABC):
 
     def save_ids(self, ids: Ids) -> None:
         """Save the generator of project identifiers."""
-        self.run([(PUT_VALUE, ("ids", encode_id_generator(ids)))])
+        self.run([(PUT_VALUE, ("ids", json.dumps(encode(StoredIds(ids.seed, ids.counts)))))])
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project with all its records; user-chosen keys are never reused."""
@@ -190,7 +159,7 @@ class SqlStorage(ABC):
         number, new = self._numbers.get(identity.project_id), list[Statement]()
         if number is None:
             number = next(self._new_numbers)
-            new.append((INSERT_PROJECT, (number, identity.project_id, encode_identity(identity))))
+            new.append((INSERT_PROJECT, (number, identity.project_id, json.dumps(encode(identity)))))
         self.run([*new, *statements(number)])
         self._numbers[identity.project_id] = number
 
@@ -270,7 +239,8 @@ def load_projects(registry: Registry, storage: SqlStorage, state: StoredState, *
             except DAMAGES as problem:
                 if not sets_aside:
                     raise
-                damaged = rows.describe_damage(problem)
+                key_digest = read_identity(json.loads(rows.identity)).key_digest
+                damaged = DamagedProject(rows.id, key_digest, join_problems(problem))
                 registry.set_aside(damaged)
                 log.error("%s: project %s is damaged: %s", storage.place, damaged.project_id, damaged.problem)
     except DAMAGES as error:

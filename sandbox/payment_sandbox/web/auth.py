@@ -11,6 +11,7 @@ from werkzeug.datastructures import Authorization
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.registry import DamagedProject
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import RequestRefused
@@ -36,6 +37,16 @@ def _sent_key(call: Call) -> str | None:
     return parse_api_key(call.request.environ.get("HTTP_AUTHORIZATION"))
 
 
+def describe_damage(damaged: DamagedProject) -> str:
+    """Return a sentence about a project that cannot be read."""
+    return f"project {damaged.project_id} is damaged, and its records stay as they are: {damaged.problem}"
+
+
+def find_damaged(call: Call) -> DamagedProject | None:
+    """Find the project of the API key, if it cannot be read."""
+    return call.site.registry.find_damaged(_sent_key(call) or "")
+
+
 def find_project(call: Call) -> Project | None:
     """Find the project of the API key, if any."""
     return call.site.registry.find(_sent_key(call) or "")
@@ -52,6 +63,8 @@ def require_project(call: Call) -> None:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
     project = call.site.registry.find(api_key)
     if project is None:
+        if (damaged := call.site.registry.find_damaged(api_key)) is not None:
+            raise RequestRefused(503, f"{describe_damage(damaged)}; DELETE /control/project/ deletes it")
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
     call.project = project
     project.masking.api_key = api_key

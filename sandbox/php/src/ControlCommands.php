@@ -317,7 +317,7 @@ final class ControlCommands
     }
 
     /**
-     * Delete the project; its API key stops working.
+     * Delete the project; its API key stops working. A damaged project can only be deleted.
      */
     public function deleteProject(): string
     {

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from payment_sandbox.web.answers.records import JournalEntry
 
 TIMED_OUT: Final = 408
+NOT_READY: Final = 503
+STANDBY: Final = "standby"
 EVENT_SENTENCES: Final = {
     "request": "{method} {path}  {status}  {error}",
     "action": "{actor} {action}  order {order_id}",
@@ -31,8 +33,15 @@ EVENT_SENTENCES: Final = {
 @remote("health", example="health")
 @click.argument("address", required=False, metavar="[URL]")
 def health(call: CommandRun) -> None:
-    """Check whether a server is ready."""
-    call.show(call.sandbox.health(), lambda answer: f"{answer['status']}, version {answer['version']}")
+    """Check whether a server is ready; a standby is not, so the exit code is 1."""
+    try:
+        answer = call.sandbox.health()
+    except SandboxError as refused:
+        if refused.status != NOT_READY:
+            raise
+        say(STANDBY)
+        sys.exit(1)
+    call.show(answer, lambda answer: f"{answer['status']}, version {answer['version']}")
 
 
 @remote("watch", example="watch --json")

@@ -8,7 +8,7 @@ from flask import Blueprint, Response
 
 from payment_sandbox.forms import NOTHING, Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.web.auth import is_from_here, refuse_cross_site, require_project
+from payment_sandbox.web.auth import find_damaged, is_from_here, refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call, current_call
 from payment_sandbox.web.error_answers import answer_for
@@ -76,6 +76,8 @@ def require_control_token(call: Call) -> None:
 
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
+DELETES_PROJECT: Final = ("DELETE", "/control/project/")
+"""The only call that a damaged project admits."""
 WITHOUT_KEY: Final = "health"
 WITH_TOKEN: Final = "projects"
 """The group of calls to the whole server; all other groups need the key of a project."""
@@ -98,7 +100,7 @@ def admit_call() -> None:
     refuse_cross_site(call)
     if call.facts.group == WITH_TOKEN:
         require_control_token(call)
-    else:
+    elif (call.request.method, call.request.path) != DELETES_PROJECT or find_damaged(call) is None:
         require_project(call)
     read_query(call)
 

@@ -66,6 +66,7 @@ class Listed(NamedTuple, Generic[Record]):
 
     items: Iterable[object]  # each is serialized as a ``Record``
     dropped: int = 0
+    more: Mapping[str, object] = {}
 
 
 class Body(NamedTuple):
@@ -326,5 +327,5 @@ def _response(call: Call, answer: Any, status: int) -> Response:
         return order_answer(call, answer, status)
     if isinstance(answer, Listed):
         items = answer.items if isinstance(answer.items, Iterator) else list(answer.items)
-        return streamed_answer({"items": items, "dropped": answer.dropped})
+        return streamed_answer({"items": items, "dropped": answer.dropped, **answer.more})
     return streamed_answer(answer) if status == 200 else json_answer(answer, status)

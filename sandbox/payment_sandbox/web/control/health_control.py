@@ -12,5 +12,5 @@ from payment_sandbox.web.routes import route
 
 @route(control, "GET", "/health/", group=WITHOUT_KEY, answers=Health, errors=())
 def get_health(call: Call) -> Response:
-    """Check that the server has started and is ready (CTL-05)."""
+    """Check that the server has started and is ready (CTL-05); a standby answers 503."""
     return json_answer({"status": "ok", "version": __version__})

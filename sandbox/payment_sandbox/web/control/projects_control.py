@@ -12,6 +12,7 @@ from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.overview import finding_records
+from payment_sandbox.web.auth import find_damaged
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.declaring import Body, Document, Listed, Period, command
@@ -79,8 +80,10 @@ def create_project(call: Call, settings: Any) -> tuple[Project, str]:
 
 @command("projects", "GET", "/projects/", errors=(429,))
 def projects(call: Call) -> Listed[records.Project]:
-    """List the projects, without their API keys."""
-    return Listed(map(project_record, call.site.registry.all()))
+    """List the projects, without their API keys; ``damaged`` names those that cannot be read, if any."""
+    registry = call.site.registry
+    damaged = [{"project_id": each.project_id, "problem": each.problem} for each in registry.damaged]
+    return Listed(map(project_record, registry.all()), more={"damaged": damaged} if damaged else {})
 
 
 @command("projects", "GET", "/projects/review/", errors=(429,))
@@ -127,8 +130,12 @@ def patch_project(project: Project, settings: Annotated[Document, Body(SettingsF
 
 @command("control", "DELETE", "/project/", unwraps="deleted")
 def delete_project(call: Call) -> records.DeletedProject:
-    """Delete the project; its API key stops working."""
-    call.site.registry.delete(call.project)
+    """Delete the project; its API key stops working. A damaged project can only be deleted."""
+    registry, damaged = call.site.registry, find_damaged(call)
+    if damaged is not None:
+        registry.delete_damaged(damaged)
+        return {"deleted": damaged.project_id}
+    registry.delete(call.project)
     return {"deleted": call.project.project_id}
 
 

@@ -1,0 +1,125 @@
+"""Keeping the place of the writer: one server of a database has it, and the others are standbys."""
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
+
+from payment_sandbox.loading import lazy
+from payment_sandbox.projects.store import NotStored
+from payment_sandbox.serving.realtime import boot_seconds
+from payment_sandbox.serving.threads import Threads, start
+from payment_sandbox.storage.codec import StateRefused
+
+if TYPE_CHECKING:
+    from payment_sandbox.storage import postgresql, sql
+else:
+    postgresql = lazy("payment_sandbox.storage.postgresql")
+
+ASK_SECONDS: Final = 0.5
+"""The time between two attempts to become the writer."""
+STOP_SECONDS: Final = 1.0
+
+Load = Callable[["sql.SqlStorage", "sql.StoredState"], None]
+
+log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Asks for the place of the writer, loads the state, and starts over when the connection is lost.
+
+    A lost connection drops the memory of the server, because another server may write meanwhile. Loading it
+    again waits for no lock that a thread holds while its commit is in doubt.
+    """
+
+    def __init__(self, address: str, load: Load, drop: Callable[[], None]) -> None:
+        """Connect, and load the state unless another server is the writer; then keep on a thread.
+
+        Raises:
+            StateRefused: the database cannot be used.
+        """
+        self._address = address
+        self._load = load
+        self._drop = drop
+        self._threads = Threads("database")
+        self._stopping = Event()
+        self._place: postgresql.Session | None = None  # once the state is loaded
+        self._problem = ""  # the newest one in the log
+        self._in_doubt: postgresql.Session | None = None
+        try:
+            with ExitStack() as on_failure:
+                self.session = self._connect()
+                on_failure.callback(self.session.close)
+                if self.session.try_lock():
+                    self._take()
+                on_failure.pop_all()
+        except NotStored as failed:
+            raise StateRefused(f"{failed.place} cannot be used: {failed.reason}") from failed
+        self._thread = Thread(target=self._run, name="keeper", daemon=True)
+        start(self._thread)
+
+    def place(self) -> "postgresql.Session | None":
+        """Return the session through which this server is the writer, if its memory is the state."""
+        place = self._place
+        return place if place is not None and place.is_current() else None
+
+    def stop(self) -> None:
+        """Give up the place, so that another server can have it."""
+        self._stopping.set()
+        self.session.over.set()
+        self._thread.join(STOP_SECONDS)
+        self.session.close()
+        self._threads.stop()
+
+    def _connect(self) -> "postgresql.Session":
+        return postgresql.Session(self._address, boot_seconds, self._threads.run)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                if self.session.over.is_set():
+                    self.session = self._connect()
+                if self._place is not None or self.session.try_lock():
+                    self._keep()
+            except NotStored as failed:
+                self._warn(f"{failed.place or self.session.place}: {failed.reason}")
+            except StateRefused as refused:
+                self._warn(str(refused))
+            except Exception:
+                log.exception("the state could not be loaded")
+                self.session.close()
+            self._stopping.wait(ASK_SECONDS)
+
+    def _keep(self) -> None:
+        """Be the writer until the connection is lost."""
+        try:
+            if self._place is None:
+                self._take()
+            self._problem = ""
+            while not self.session.over.wait(postgresql.BEAT_SECONDS):
+                self.session.beat()
+            if not self._stopping.is_set():
+                self._warn(f"{self.session.place}: the connection was lost; the state is read again")
+        finally:
+            if self._place is not None:
+                self._place, self._in_doubt = None, self._place
+            if not self._stopping.is_set():
+                self._drop()
+            self.session.close()
+
+    def _take(self) -> None:
+        """Load the state, as the writer."""
+        session = self.session
+        state = session.open()
+        if self._in_doubt is not None:
+            self._in_doubt.settle(session.newest_before)
+            self._in_doubt = None
+        self._load(session, state)
+        session.end_loading()
+        self._place = session
+
+    def _warn(self, problem: str) -> None:
+        if problem != self._problem:  # once, and not twice a second
+            log.warning("%s", problem)
+        self._problem = problem
