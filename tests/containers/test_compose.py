@@ -84,9 +84,9 @@ def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
 
 def test_the_sandbox_can_write_only_its_state() -> None:
     """The services run without root, capabilities or a writable file system, and listen locally only."""
-    sandbox = SERVICES["sandbox"]
-    assert (sandbox["read_only"], sandbox["cap_drop"]) == (True, ["ALL"])
-    assert sandbox["volumes"] == ["sandbox-state:/state"]
+    for name in ("sandbox", "one", "two"):
+        assert (SERVICES[name]["read_only"], SERVICES[name]["cap_drop"]) == (True, ["ALL"])
+    assert SERVICES["sandbox"]["volumes"] == ["sandbox-state:/state"]
     ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert all(port.startswith("127.0.0.1:") for port in ports)
     assert "USER 10001:10001" in CONTAINERFILE
@@ -98,5 +98,9 @@ def test_every_variable_belongs_to_an_option() -> None:
     from payment_sandbox.cli.serve import serve
 
     known = {variable for parameter in serve.params if (variable := parameter.envvar)}
-    variables = {**image_environment(), **SERVICES["sandbox"]["environment"]}
+    variables = {
+        **image_environment(),
+        **SERVICES["sandbox"]["environment"],
+        **SERVICES["one"]["environment"],
+    }
     assert {name for name in variables if name.startswith("SANDBOX_")} <= known
