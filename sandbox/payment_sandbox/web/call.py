@@ -7,7 +7,8 @@ from datetime import datetime
 from threading import Event
 from typing import Any, Final
 
-from flask import Request, current_app, g, request
+from flask import Request, g
+from flask.globals import request_ctx
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.operations.agenda import clean_up_agenda
@@ -152,16 +153,18 @@ class Call(Caller):
 
 def begin_call() -> None:
     """Begin the call of the current request; a call inside one of the same application shares its ``g``."""
-    view = current_app.view_functions[request.endpoint] if request.endpoint is not None else None
+    context = request_ctx._get_current_object()  # type: ignore[attr-defined]
+    app, request, noted = context.app, context.request, g._get_current_object()  # type: ignore[attr-defined]
+    view = app.view_functions[request.endpoint] if request.endpoint is not None else None
     call = Call(
-        current_app.extensions[EXTENSION],
-        request._get_current_object(),  # type: ignore[attr-defined]
+        app.extensions[EXTENSION],
+        request,
         request.environ.get(CONNECTION) or ClientConnection(),
         getattr(view, "facts", None),
         request.view_args or NO_VALUES,
     )
-    call.outer_call = g.get("call")
-    g.call = call
+    call.outer_call = noted.get("call")
+    noted.call = call
     call.__enter__()
 
 
