@@ -30,9 +30,8 @@ HEALTH_CHECK: list[str] = json.loads(
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_the_health_check_knows_a_sandbox_without_starting_python() -> None:
+def test_the_health_check_knows_a_sandbox() -> None:
     """It succeeds for a server, and fails without one."""
-    assert HEALTH_CHECK[0] == "bash"
     with make_server() as server:
         assert run_program(HEALTH_CHECK, None, SANDBOX_PORT=str(server.port)).returncode == 0
     assert run_program(HEALTH_CHECK, None, SANDBOX_PORT=str(free_port())).returncode == 1

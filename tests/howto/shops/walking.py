@@ -128,7 +128,9 @@ def main(start: Start, packages: str) -> None:
     """Walk, and print the results; the report goes to standard error, for failures."""
     folder = Path.cwd()
     with stand_in(folder) as ready:
-        sandbox = SandboxClient(ready["listening"], KEY)
+        session = requests.Session()
+        session.trust_env, session.verify = False, ready["ca_file"]  # requests prefers the environment
+        sandbox = SandboxClient(ready["listening"], KEY, session=session)
         for shop in start(ShopFiles(Path(packages), folder, ready["ca_file"])):
             try:
                 print(json.dumps(walk(shop, sandbox, ready["ca_file"])))
