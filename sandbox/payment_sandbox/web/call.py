@@ -154,7 +154,7 @@ class Call(Caller):
 def begin_call() -> None:
     """Begin the call of the current request; a call inside one of the same application shares its ``g``."""
     context = request_ctx._get_current_object()  # type: ignore[attr-defined]
-    app, request, noted = context.app, context.request, g._get_current_object()  # type: ignore[attr-defined]
+    app, request, noted = context.app, context.request, g._get_current_object()
     view = app.view_functions[request.endpoint] if request.endpoint is not None else None
     call = Call(
         app.extensions[EXTENSION],
