@@ -206,6 +206,15 @@ def test_a_database_that_cannot_be_reached_is_one_clear_line(scheme: str) -> Non
     assert "secret" not in result.stderr
 
 
+def test_the_missing_driver_of_a_database_is_one_clear_line() -> None:
+    """Without psycopg, the line names the extra to install."""
+    serve = "['payment-sandbox', 'serve', '--port', '0', '--state', 'postgresql://127.0.0.1/sandbox']"
+    code = f"import sys; sys.modules['psycopg'] = None; sys.argv = {serve}"
+    result = run_python(f"{code}\nfrom payment_sandbox.__main__ import main; main()")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "a state in PostgreSQL needs payment-sandbox[postgresql]: " in result.stderr
+
+
 def test_a_standby_says_so_and_is_ready_once_it_has_taken_over(
     serve: Serve, postgres: Postgres, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ A thread that holds a lock may only acquire locks of a higher rank:
 1. ``REGISTRY``: the set of projects, held while one is created or deleted.
 2. ``ADVANCE``: one per epoch, acquired without blocking, held while an advance waits for webhooks.
 3. ``STATE``: one per project, held while an edit is planned, committed, applied and logged.
-4. ``FILE``: the state file, held for one transaction.
+4. ``FILE``: the state file, or the connection to the database, held for one transaction.
 5. ``OUTBOX``: one per epoch.
 6. ``EVENTS``: one per project.
 7. ``SCHEDULER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
@@ -13,8 +13,9 @@ A thread that holds a lock may only acquire locks of a higher rank:
 Acquire ``LOADING``, the lock for imports, after all of these locks, and the locks of pages that are built
 once (the OpenAPI description, the documentation) before them.
 
-A thread that waits for the network, a receiver or another thread holds no lock except ``ADVANCE``. Tests
-enable ``check_order``, so that a lock acquired out of order fails the test.
+A thread that waits for the network, a receiver or another thread holds no lock except ``ADVANCE``. One that
+waits for the database also holds those of its edit, which reading the state again does not need. Tests enable
+``check_order``, so that a lock acquired out of order fails the test.
 """
 
 from threading import Lock, local
