@@ -201,6 +201,40 @@ def test_settings_keep_their_kind(client: SandboxClient) -> None:
     assert "wallet-web" in invoke(client, "settings").output
 
 
+def test_a_null_clears_any_setting(client: SandboxClient) -> None:
+    """Each setting returns to its default, whatever its kind; a part of an object leaves the others."""
+    before = client.project()["settings"]
+    changed = ("payment_methods=credit-card", "name=Shop", "seed=7", "mode=live", "aliases.a=credit-card")
+    assert invoke(client, "settings", *changed, "issuers=SBXANL2A,SBXBNL2A").exit_code == 0
+    assert invoke(client, "settings", "aliases.b=wallet-web").exit_code == 0
+    settings = client.project()["settings"]
+    assert (settings["seed"], settings["payment_methods"]) == (7, ["credit-card"])
+    assert settings["aliases"] == {"a": "credit-card", "b": "wallet-web"}
+    assert [bank["id"] for bank in settings["issuers"]] == ["SBXANL2A", "SBXBNL2A"]
+    cleared = [f"{name}=null" for name in before]
+    result = invoke(client, "settings", *cleared)
+    assert result.exit_code == 0, result.output
+    assert client.project()["settings"] == {**before, "webhook_url": None, "seed": 0}
+
+
+def test_the_fields_of_a_trigger_keep_their_kind(client: SandboxClient) -> None:
+    """A text may consist of digits or be a word of JSON; a dot leads into the customer of the trigger."""
+    fields = ("merchant_order_id=1001", "description=true", "amount=1295", "customer.locale=en-GB")
+    more = ("customer.phone_numbers=0201234567,112", "customer.postal_code=1011", "extra.colour=red")
+    result = invoke(client, "trigger", "screening-declined", *fields, *more, "--json")
+    assert result.stderr == "", result.stderr
+    order = json.loads(result.stdout)["order"]
+    assert (order["merchant_order_id"], order["description"], order["amount"]) == ("1001", "true", 1295)
+    customer = order["customer"]
+    assert (customer["locale"], customer["phone_numbers"]) == ("en-GB", ["0201234567", "112"])
+    assert (customer["last_name"], customer["postal_code"]) == ("Visser", 1011)
+    assert order["extra"] == {"colour": "red"}
+    unknown = invoke(client, "trigger", "paid", "customer.lcale=nl", "amount=5")
+    assert "ignored unknown order fields: customer.lcale" in unknown.stderr
+    refused = invoke(client, "trigger", "paid", "customer=Noor", "customer.locale=nl")
+    assert "'customer.locale=nl' sets a part of customer, which is not an object" in refused.output
+
+
 def test_faults_add_up_until_they_are_cleared(client: SandboxClient) -> None:
     """Faults of requests and of webhooks are added until they are cleared."""
     invoke(client, "faults", "method=POST", "path=/v1/orders/", "nth=2", "status=503")
@@ -209,6 +243,12 @@ def test_faults_add_up_until_they_are_cleared(client: SandboxClient) -> None:
     assert active["faults"][0]["when"] == {"method": "POST", "path": "/v1/orders/", "nth": 2}
     rule = {"when": {"status": "completed"}, "then": {"answer": 500}, "matches": 0}
     assert active["webhooks"][0] == rule
+    order_id = client.orders(limit=1)[0]["id"]
+    invoke(client, "faults", "--webhook", f"order_id={order_id}", "delay=PT5M")
+    invoke(client, "faults", "nth=1,3", "latency=0.5")
+    active = client.active_faults()
+    assert active["webhooks"][1]["when"] == {"order_id": order_id}
+    assert (active["faults"][1]["when"], active["faults"][1]["then"]) == ({"nth": [1, 3]}, {"latency": 0.5})
     assert invoke(client, "faults", "--clear").output == "no faults\n"
 
 

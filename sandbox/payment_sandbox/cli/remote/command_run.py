@@ -295,20 +295,3 @@ def format_amount(item: Mapping[str, Any]) -> str:
     """Format an amount with its currency."""
     whole, cents = divmod(int(item["amount"]), 100)
     return f"{whole}.{cents:02} {item['currency']}"
-
-
-def split_assignments(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Split each ``name=value``."""
-    for text in pairs:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise click.UsageError(f"{text!r} is not name=value")
-        yield name, value
-
-
-def parse_value(text: str) -> Any:
-    """Parse a value as JSON; return other text unchanged."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

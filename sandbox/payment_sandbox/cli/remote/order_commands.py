@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from payment_sandbox.cli.options import NumberOption, fail, say, short_time
+from payment_sandbox.cli.remote.assignments import read_assignments
 from payment_sandbox.cli.remote.command_run import (
     NEWEST,
     CommandRun,
     format_amount,
     format_table,
-    parse_value,
     remote,
-    split_assignments,
 )
 from payment_sandbox.forms import base
 from payment_sandbox.loading import lazy
@@ -23,8 +22,10 @@ from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
 if TYPE_CHECKING:
     from payment_sandbox.client import triggers
+    from payment_sandbox.web.answers import order_tables
     from payment_sandbox.web.answers.records import OrderOverview, OrderRow, Webhook
 else:
+    order_tables = lazy("payment_sandbox.web.answers.order_tables")
     triggers = lazy("payment_sandbox.client.triggers")
 
 CARD: Final = "credit-card"
@@ -174,14 +175,17 @@ def _open_page(call: CommandRun, pages: list[str]) -> None:
 def trigger(
     call: CommandRun, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool
 ) -> None:
-    """Create an order in a state (see --list), with its webhooks. FIELD=VALUE sets fields of the order."""
+    """Create an order in a state (see --list), with its webhooks.
+
+    FIELD=VALUE sets fields of the order, and customer.locale=nl a part of one.
+    """
     if is_list or name is None:
         about = {key: recipe.about for key, recipe in recipes.RECIPES.items()}
         call.table(about, dict.items, ("name", "makes"), "")
         return
     if name not in recipes.RECIPES:
         fail(_unknown_trigger(name, list(recipes.RECIPES)))
-    body = {field: parse_value(value) for field, value in split_assignments(fields)}
+    body = read_assignments(fields, order_tables.OrderForm(), recipes.RECIPES[name].order)
     order_id = call.order_id(order) if order is not None else None
     if order_id is not None and body:
         fail("fields apply to a new order only; remove the fields or --order")

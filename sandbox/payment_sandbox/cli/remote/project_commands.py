@@ -1,6 +1,7 @@
 """The commands for scenarios, faults, settings, projects and clocks."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -8,22 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from payment_sandbox.cli.options import fail
+from payment_sandbox.cli.remote.assignments import read_assignments
 from payment_sandbox.cli.remote.command_run import (
     CommandRun,
     format_value,
     group,
-    parse_value,
     remote,
-    split_assignments,
 )
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.projects import settings as project_settings
+from payment_sandbox.projects.settings import DEFAULT_SETTINGS, NewProjectForm
+from payment_sandbox.scenarios.scenario_forms import FaultForm, OrderWebhookRuleForm
 
 if TYPE_CHECKING:
     from payment_sandbox.web.answers.records import Clock, Project
 
-FAULT_CONDITIONS: Final = ("method", "path", "nth")
-WEBHOOK_CONDITIONS: Final = ("status", "attempt")
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -85,11 +84,11 @@ def _fault_rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def _parse_fault(parts: Sequence[str], *, webhook: bool) -> dict[str, Any]:
     """Build a fault from the words on the command line, which are conditions and effects."""
-    conditions = WEBHOOK_CONDITIONS if webhook else FAULT_CONDITIONS
-    values = {name: parse_value(value) for name, value in split_assignments(parts)}
-    when = {name: value for name, value in values.items() if name in conditions}
-    then = {name: value for name, value in values.items() if name not in conditions}
-    return {"when": when, "then": then} if when else {"then": then}
+    rule: Mapping[str, Any] = (OrderWebhookRuleForm if webhook else FaultForm)().fields
+    when, then = rule["when"].schema, rule["then"].schema
+    conditions = [part for part in parts if re.split("[.=]", part)[0] in when.fields]
+    effects = [part for part in parts if part not in conditions]
+    return {"when": read_assignments(conditions, when, {}), "then": read_assignments(effects, then, {})}
 
 
 def _format_assignments(item: Mapping[str, Any] | None) -> str:
@@ -105,22 +104,15 @@ def settings(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Show the project's settings, or change some; null clears a setting."""
     project = call.sandbox.project()
     if pairs:
-        project = call.sandbox.change_settings(**_parse_settings(pairs, project["settings"]))
+        project = call.sandbox.change_settings(**_read_settings(pairs, project["settings"]))
     call.table(project["settings"], lambda answer: answer.items(), ("setting", "value"), "")
 
 
-def _parse_settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse settings from the command line according to the types of the current values."""
-    changed: dict[str, Any] = {}
-    for name, text in split_assignments(pairs):
-        kind = type(before.get(name))
-        if kind is list and not text.startswith("["):
-            changed[name] = [part for part in text.split(",") if part]
-        elif kind is str and text != "null":
-            changed[name] = text
-        else:
-            changed[name] = parse_value(text)
-    return changed
+def _read_settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Read settings; null stands for the default value."""
+    changed = read_assignments(pairs, NewProjectForm(), before)
+    defaults = DEFAULT_SETTINGS.document
+    return {name: defaults.get(name) if value is None else value for name, value in changed.items()}
 
 
 @group("projects", example="projects")
@@ -140,8 +132,7 @@ def projects(call: CommandRun) -> None:
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
 def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Create a project, and print its API key, which is shown only once."""
-    before = {**project_settings.Settings().document, "clock": ""}
-    created = call.sandbox.new_project(_parse_settings(pairs, before))
+    created = call.sandbox.new_project(_read_settings(pairs, DEFAULT_SETTINGS.document))
     lines = "project {project_id}\nkey {api_key}"
     call.show(created, lambda answer: lines.format(**answer))
 
