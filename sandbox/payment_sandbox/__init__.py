@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.errors import SandboxError
     from payment_sandbox.client.receiver import WebhookReceiver
+    from payment_sandbox.judge.books import BookEntry
     from payment_sandbox.scenarios.effects import (
         Answer,
         Delay,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         Together,
         Truncate,
     )
-    from payment_sandbox.testing.books import BookEntry
     from payment_sandbox.testing.project_fixture import PaymentJobWarning, PaymentSandbox
     from payment_sandbox.testing.reviews import PaymentReviewWarning
     from payment_sandbox.testing.servers import PaymentSandboxServer
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 _MODULE_OF: Final = {
-    "BookEntry": "payment_sandbox.testing.books",
+    "BookEntry": "payment_sandbox.judge.books",
     "PaymentJobWarning": "payment_sandbox.testing.project_fixture",
     "PaymentReviewWarning": "payment_sandbox.testing.reviews",
     "PaymentSandbox": "payment_sandbox.testing.project_fixture",

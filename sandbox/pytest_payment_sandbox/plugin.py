@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from payment_sandbox.client import receiver
     from payment_sandbox.testing.project_fixture import PaymentSandbox
     from payment_sandbox.testing.servers import PaymentSandboxServer
-    from pytest_payment_sandbox import rehearsing, reports
+    from pytest_payment_sandbox import reports
+    from pytest_payment_sandbox.rehearsal import driver
 else:
     receiver = lazy("payment_sandbox.client.receiver")
-    rehearsing = lazy("pytest_payment_sandbox.rehearsing")
+    driver = lazy("pytest_payment_sandbox.rehearsal.driver")
     reports = lazy("pytest_payment_sandbox.reports")
 
-REHEARSAL_KEY: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT_KEY: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
-REHEARSAL_FIXTURES = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
+REHEARSAL_FIXTURES = ("payment_books", "payment_traces", "payment_shop_restart")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in plugin_options.MARKERS:
         config.addinivalue_line("markers", line)
     plugin_options.check_options(config)
+    if config.getoption("payment_rehearse_only") or config.getoption("payment_rehearse_report"):
+        driver.check_options(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -89,7 +91,7 @@ def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[Paym
     """Create a project with the settings, scenario and addresses of a test."""
     settings = plugin_options.settings_of_test(node)
     if plugin_options.is_rehearsed(node):  # the clock starts at the same time in each run
-        settings = {"clock": rehearsal_of(node.session).clock, **settings}
+        settings = {"clock": driver.clock_of(node.session), **settings}
     with reports.create_project(server, settings, plugin_options.scenario_of_test(node)) as project:
         for url, key in plugin_options.urls_of_test(node):
             project.intercept(url, key=key)
@@ -104,18 +106,13 @@ def payment_sandbox(
     with _create_project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT_KEY] = project
         if plugin_options.is_rehearsed(request.node):
-            request.node.stash[rehearsing.RUN_KEY].attach(project)
+            request.node.stash[driver.RUN_KEY].attach(project)
         yield project
 
 
 @pytest.fixture
 def payment_books() -> None:
     """Override this fixture to return a function that lists the shop's books, for rehearsals."""
-
-
-@pytest.fixture
-def payment_pages() -> None:
-    """Override this fixture to return the paths of the shop's pages about an order, for rehearsals."""
 
 
 @pytest.fixture
@@ -171,15 +168,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     has_project = _uses_mixin(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
     if not plugin_options.is_rehearsed(item) or not has_project:
         return None
-    rehearsal_of(item.session).run(item, nextitem)
+    driver.rehearse(item, nextitem)
     return True
-
-
-def rehearsal_of(session: pytest.Session) -> Any:
-    """Return the rehearsal of a session; the first call creates it."""
-    if REHEARSAL_KEY not in session.stash:
-        session.stash[REHEARSAL_KEY] = rehearsing.SessionRehearsal(session)
-    return session.stash[REHEARSAL_KEY]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -197,7 +187,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         instance._marker_options = options._replace(report=partial(reports.show_line, item.config))
         return (yield)
     if plugin_options.is_rehearsed(item):
-        return (yield from rehearsing.run_and_judge(item))
+        return (yield from driver.run_and_judge(item))
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := plugin_options.review_mode(item)) != plugin_options.OFF:
@@ -212,7 +202,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
     if not report.failed or report.when == "teardown":  # teardown deletes the project
         return report
     project = _project_of(item)
-    if project is None or (plugin_options.is_rehearsed(item) and rehearsing.is_variation(item)):
+    if project is None or (plugin_options.is_rehearsed(item) and driver.is_variation(item)):
         return report
     reports.add_timeline(report, project, call)
     if item.config.getoption("payment_open"):
@@ -222,5 +212,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print a summary of the rehearsals."""
-    if "pytest_payment_sandbox.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
-        rehearsing.summarize(config, terminalreporter)
+    if "pytest_payment_sandbox.rehearsal.driver" in sys.modules or config.getoption("payment_rehearse"):
+        driver.summarize(config, terminalreporter)

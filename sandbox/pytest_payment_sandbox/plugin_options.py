@@ -4,6 +4,7 @@ Imports are kept to a minimum, because every pytest run loads this module.
 """
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +18,11 @@ from payment_sandbox.loading import lazy
 if TYPE_CHECKING:
     from payment_sandbox.fidelity import ledger
     from payment_sandbox.testing import unittesting
-    from pytest_payment_sandbox.rehearsal import budget, report
 else:
     ledger = lazy("payment_sandbox.fidelity.ledger")
     unittesting = lazy("payment_sandbox.testing.unittesting")
-    budget = lazy("pytest_payment_sandbox.rehearsal.budget")
-    report = lazy("pytest_payment_sandbox.rehearsal.report")
 
-BUDGET_SECONDS = 60.0
+REHEARSAL_SECONDS = 60.0
 OFF, WARN, ERROR = "off", "warn", "error"
 MODE_VARIABLE = "PAYMENT_SANDBOX_REVIEW"
 PROJECT_FIXTURES = (
@@ -101,9 +99,11 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
         help="run the tests with this variation only, such as webhook:2:twice",
     )
     group.addoption(
-        "--payment-rehearse-budget",
+        "--payment-rehearse-seconds",
         metavar="SECONDS",
-        help="time budget for all variations, such as 90s or 10m (default: 60s)",
+        type=float,
+        default=REHEARSAL_SECONDS,
+        help="the processor time for the variations of each test (default: 60)",
     )
     group.addoption(
         "--payment-rehearse-report",
@@ -123,7 +123,6 @@ def check_options(config: pytest.Config) -> None:
     suite_seed(config)
     must_freeze(config)
     rehearsal_seconds(config)
-    _check_report(config.getoption("payment_rehearse_report"))
     _suite_mode(config)
     scenario = suite_scenario(config)
     if scenario is not None and scenario.endswith(FILE_SUFFIXES):
@@ -131,27 +130,15 @@ def check_options(config: pytest.Config) -> None:
 
 
 def rehearsal_seconds(config: pytest.Config) -> float:
-    """Return the time budget of a rehearsal, in seconds.
+    """Return the processor time for the variations of each test, in seconds.
 
     Raises:
-        pytest.UsageError: the option is not a duration.
+        pytest.UsageError: the option is not a number above zero.
     """
-    text: str | None = config.getoption("payment_rehearse_budget")
-    if text is None:
-        return BUDGET_SECONDS
-    try:
-        return budget.parse_seconds(text)
-    except ValueError as wrong:
-        raise pytest.UsageError(f"--payment-rehearse-budget {wrong}") from None
-
-
-def _check_report(name: str | None) -> None:
-    if not name:
-        return
-    try:
-        report.check_report(name)
-    except ValueError as wrong:
-        raise pytest.UsageError(f"--payment-rehearse-report {wrong}") from None
+    seconds: float = config.getoption("payment_rehearse_seconds")
+    if not 0 < seconds < math.inf:
+        raise pytest.UsageError(f"--payment-rehearse-seconds takes a number above zero, not {seconds:g}")
+    return seconds
 
 
 def must_freeze(config: pytest.Config) -> bool:

@@ -125,7 +125,7 @@ def test_starting_imports_only_needed_modules() -> None:
         "aiohttp.client aiohttp.web requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets "
         "jinja2 werkzeug.serving werkzeug.test"
     )
-    ours = "cli.remote judge scenarios.variation serving.tls web.answers.records web.control web.openapi"
+    ours = "cli.remote judge serving.tls web.answers.records web.control web.openapi"
     late_modules = {*libraries.split(), *(f"payment_sandbox.{name}" for name in ours.split())}
     script = "import sys; from payment_sandbox.loading import load_server_libraries; load_server_libraries(); import payment_sandbox.cli.main; from payment_sandbox.cli.server_process import http; http.HttpServer; print(*sys.modules)"
     assert late_modules.intersection(run_python(script).stdout.split()) == set()

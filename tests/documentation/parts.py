@@ -161,7 +161,6 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "meetings": meetings_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,
-    "offers": references.offers_table,
     "ready-scenarios": references.ready_scenarios_table,
     "trigger-values": references.trigger_values_table,
     "cards": references.cards_table,

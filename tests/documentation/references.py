@@ -21,9 +21,9 @@ from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import PROFILES, ready_folder, ready_scenarios
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
-from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
-from payment_sandbox.scenarios.variation_catalogue import all_offers, rehearsal_variations
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
+from pytest_payment_sandbox.rehearsal.steps import ACTION, ATTEMPT, PRESS, TIME, WEBHOOK
+from pytest_payment_sandbox.rehearsal.variations import VARIATIONS
 from tests.documentation.tables import code, fields, table
 from tests.support.projects import openapi_description
 
@@ -162,31 +162,17 @@ STEP_NAMES: Final = {
     PRESS: "the form",
     ACTION: "the payment",
     ATTEMPT: "the attempt",
-    JOB: "the job",
     TIME: "the clock advance",
-}
-OFFER_PLACES: Final = {
-    OfferedIn.SWITCH: "a dashboard switch",
-    OfferedIn.SCENARIO: "scenario `{}`",
 }
 
 
 def variations_table() -> str:
     """Return the table of variations, by the kind of step."""
     rows = []
-    for each in rehearsal_variations():
+    for each in VARIATIONS:
         sentence = each.sentence.format(step=STEP_NAMES.get(each.kinds[0], "the call"))
         rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
-
-
-def offers_table() -> str:
-    """Return the table of variations for a whole project."""
-    rows = []
-    for offer in all_offers():
-        places = "; ".join(OFFER_PLACES[place].format(offer.name) for place in offer.offered_in)
-        rows.append((offer.title, places, offer.risk, offer.undo))
-    return table(("What happens", "Where", "What it costs", "Undo"), rows)
 
 
 def ready_scenarios_table() -> str:

@@ -130,13 +130,11 @@ def test_a_page_shows_its_project(project: str) -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("project", ["django"])
 def test_a_rehearsal_finds_what_a_callback_of_django_loses(project: str, ours: Path, tmp_path: Path) -> None:
-    """A failure after the commit is found at its line in the shop without a job; the one with a job is right."""
+    """A failure after the commit is found in the shop without a job; the one with a job is right."""
     for folder in (project, f"{project}-rehearsed"):
         shutil.copytree(PROJECTS / folder, tmp_path, dirs_exist_ok=True)
-    command = [*PYTEST, "--payment-rehearse", "--payment-rehearse-budget=8s", "test_packing.py"]
+    command = [*PYTEST, "--payment-rehearse", "test_packing.py"]
     path = f"{environment_of(project, {})}:/usr/bin:/bin"
     result = run_command(command, tmp_path, PATH=path, PYTHONPATH=str(ours))
-    (row,) = [line for line in result.stdout.splitlines() if line.startswith("  the page")]
     assert "1 failed, 1 passed" in result.stdout, result.stdout[-4000:]
-    assert "shows '# is paid' instead of '# is packed'" in row
-    assert " | at shop/packing.py:27 | " in row
+    assert "shows '# is paid' instead of '# is packed'" in result.stdout

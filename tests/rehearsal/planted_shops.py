@@ -65,16 +65,17 @@ class Shop:
             for order_id in sale.orders if not sale.paid else ():
                 self.learn(order_id)
 
-    def call(self, method: str, where: str, body: Any = None) -> Any:
+    def call(self, method: str, where: str, body: Any = None, **headers: str) -> Any:
         """Call the service."""
         url = f"{self.sandbox.base_url}/v1/orders/{where}"
-        answer = self.sandbox.session.request(method, url, json=body, timeout=60)
+        answer = self.sandbox.session.request(method, url, json=body, headers=headers, timeout=60)
         answer.raise_for_status()
         return answer.json()
 
-    def create_order(self, attempt: dict[str, Any], **more: str) -> Any:
+    def create_order(self, attempt: dict[str, Any], number: str = "", **headers: str) -> Any:
         """Create an order."""
-        return self.call("POST", "", {"currency": "EUR", "amount": 1000, "transactions": [attempt], **more})
+        body = {"currency": "EUR", "amount": 1000, "transactions": [attempt]}
+        return self.call("POST", "", body | ({"merchant_order_id": number} if number else {}), **headers)
 
     def read_order(self, order_id: str) -> Any:
         """Read an order."""
@@ -203,27 +204,6 @@ class OutboxShop(Shop):
                         raise
 
 
-class LambdaShop(Shop):
-    """A serverless function, which closes a sale once its order has ended."""
-
-    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
-        super().__init__(sandbox, mistake)
-        self.closed: set[str] = set()
-
-    def receive(self) -> tuple[str, int]:
-        return "", self.handle({"body": request.get_json()}, None)["statusCode"]
-
-    def handle(self, event: dict[str, Any], context: object) -> dict[str, int]:
-        """Handle one event."""
-        order_id = event["body"]["order_id"]
-        status = self.read_order(order_id)["status"]
-        if status == "completed" and order_id not in self.closed:
-            self.pay(order_id)
-        elif status in ("cancelled", "error", "expired") or self.mistake:
-            self.closed.add(order_id)
-        return {"statusCode": 200}
-
-
 class SubscriptionShop(Shop):
     """A job charges a stored card every month."""
 
@@ -246,7 +226,14 @@ class SubscriptionShop(Shop):
         first = self.read_order(self.sales[0].orders[0])
         token = first["transactions"][0]["payment_method_details"]["vault_token"]
         details = {"recurring_type": "recurring", "vault_token": token}
-        order = self.create_order({"payment_method": "credit-card", "payment_method_details": details})
+        attempt = {"payment_method": "credit-card", "payment_method_details": details}
+        key = {} if self.mistake else {"Idempotency-Key": f"charge {self.due}"}
+        try:
+            order = self.create_order(attempt, **key)
+        except RequestException:
+            if self.mistake:
+                raise
+            order = self.create_order(attempt, **key)
         self.charge = order["id"]
         self.sales.append(Sale(len(self.sales) + 1, [self.charge]))
 
@@ -285,23 +272,37 @@ class DepositShop(Shop):
 
 
 class RefundShop(Shop):
-    """A clerk refunds a sale; a job repeats what was refused each night."""
+    """A clerk refunds a sale; a job repeats what was refused each night, and reads what became of the refund."""
 
     def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
         super().__init__(sandbox, mistake)
         self.asked: list[Sale] = []
+        self.refunds: dict[str, Sale] = {}
         sandbox.every("P1D", self.refund_all)
+
+    def learn(self, order_id: str) -> None:
+        order = self.read_order(order_id)
+        for sale in self.sales if "refund_of_order_id" in order else ():
+            if order["refund_of_order_id"] in sale.orders:
+                self.refunds[order_id] = sale
+                sale.refunded = 1000 if order["status"] == "completed" else 0
+        if order["status"] == "completed":
+            self.pay(order_id)
 
     def refund_all(self) -> None:
         """Refund all that is asked for."""
+        for refund_id in [*self.refunds]:
+            self.learn(refund_id)
         for sale in [*self.asked]:
+            if sale in self.refunds.values():
+                continue
             try:
-                self.call("POST", f"{sale.orders[0]}/refunds/", {"amount": 1000})
+                refund = self.call("POST", f"{sale.orders[0]}/refunds/", {"amount": 1000})
+                self.refunds[refund["id"]] = sale
             except HTTPError:
-                if not self.mistake:
-                    continue
-            sale.refunded = 1000
-            self.asked.remove(sale)
+                if self.mistake:
+                    sale.refunded = 1000
+                    self.asked = [each for each in self.asked if each is not sale]
 
     def test(self) -> None:
         super().test()
@@ -351,7 +352,7 @@ class SqlShop(Shop):
 
     def buy(self) -> Sale:
         number = self.database.execute("INSERT INTO sale (paid, shipped) VALUES (0, 0)").lastrowid or 0
-        order = self.create_order(self.attempt, merchant_order_id=f"S-{number}")
+        order = self.create_order(self.attempt, f"S-{number}")
         self.database.execute("UPDATE sale SET order_id = ? WHERE id = ?", (order["id"], number))
         self.sales.append(Sale(number, [order["id"]]))
         return self.sales[-1]

@@ -9,8 +9,6 @@ from tests.support.documentation import run_command
 from tests.support.suites import PLUGINS, run_pytest
 
 CELLS: Final = Path(__file__).with_name("cells_suite.py")
-RIGHT: Final = "right and wallet and (job or look)"
-"""The tests of the small shop that it survives in every variation: a job reads what webhooks have missed."""
 
 
 class RehearsalResult(NamedTuple):

@@ -31,18 +31,18 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
         self.assertEqual(self.shop.paid[order_id], 1295)
 """
 )
-WITHOUT_JOB = CASES.replace('    payment_sandbox.every("PT1H", look_at_open_orders)\n', "")
+EARLY = CASES.replace('if status == "completed":', 'if status != "new":')
 
 
 def test_a_mistake_is_found(tmp_path: Path) -> None:
     """A mistake is found before the test case is torn down."""
-    only = "--payment-rehearse-only=webhook:1:lost+webhook:2:lost"
-    code, report, output = rehearse_suite(tmp_path, WITHOUT_JOB, only)
+    only = "--payment-rehearse-only=action:1:fails"
+    code, report, output = rehearse_suite(tmp_path, EARLY, only)
     (finding,) = report["findings"]
     assert code == 1
-    effect = "the customer paid €12.95, but the shop does not mark it as paid"
+    effect = "the shop marks it as paid, but no payment was made"
     assert finding["sentence"].endswith(effect), output
-    assert "is completed" in finding["timeline"]
+    assert "is error" in finding["timeline"]
     assert rehearse_suite(tmp_path, CASES, only)[1]["findings"] == []
 
 

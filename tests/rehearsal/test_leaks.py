@@ -10,7 +10,7 @@ import pytest
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from pytest_payment_sandbox.rehearsal.leaks import collect_logs, leaks_in_output, leaks_in_storage
+from pytest_payment_sandbox.rehearsal.leaks import collect_logs, find_leaks
 from tests.support.in_process import project_of
 
 CARD = 4111_1111_1111_1111
@@ -36,8 +36,8 @@ def test_the_code_in_a_traceback_is_no_secret(project: Project) -> None:
         return text
 
     assert "4111111111111111" in pay("", "refused")
-    assert leaks_in_output(project, [pay("", "refused")]) == []
-    assert leaks_in_output(project, [pay("", f"refused {CARD}")]) != []
+    assert [*find_leaks(project, None, [pay("", "refused")])] == []
+    assert [*find_leaks(project, None, [pay("", f"refused {CARD}")])] != []
 
 
 @pytest.mark.parametrize(("kind", "value"), [("INTEGER", CARD), ("TEXT", str(CARD)), ("TEXT", "KEY")])
@@ -53,11 +53,11 @@ def test_a_column_of_a_database_can_hold_a_secret(
         connection.execute(f"PRAGMA journal_mode = {mode}")
         connection.execute(f'CREATE TABLE "a sale" (number INTEGER, paid_by {kind})')
         connection.commit()
-        assert leaks_in_storage(project, lambda: [path]) == []
+        assert [*find_leaks(project, lambda: [path])] == []
         secret = project.masking.api_key if value == "KEY" else value
         connection.execute('INSERT INTO "a sale" VALUES (?, ?)', (1, secret))
         connection.commit()
-        assert leaks_in_storage(project, lambda: [path]) != []
+        assert [*find_leaks(project, lambda: [path])] != []
 
 
 def test_a_code_is_known_by_its_column(project: Project, tmp_path: Path) -> None:
@@ -68,16 +68,30 @@ def test_a_code_is_known_by_its_column(project: Project, tmp_path: Path) -> None
             connection.execute(f"CREATE TABLE sales ({column} TEXT)")
             connection.execute("INSERT INTO sales VALUES ('123')")
             connection.commit()
-        assert len(leaks_in_storage(project, lambda: [path])) == count  # noqa: B023 (it is called at once)
+        assert len([*find_leaks(project, lambda: [path])]) == count  # noqa: B023 (it is called at once)
     with pytest.raises(TypeError, match="payment_traces must list strings and file paths, not 7"):
-        leaks_in_storage(project, lambda: [7])  # type: ignore[list-item]
+        list(find_leaks(project, lambda: [7]))  # type: ignore[list-item]
 
 
 def test_all_log_levels_are_collected() -> None:
     """All levels are collected, and the logger's level is restored afterwards."""
     before, logger = logging.root.level, logging.getLogger("shop.without.level")
-    with collect_logs() as texts:
+    texts = list[str]()
+    with collect_logs(texts):
         logger.debug("as %s", "key")
     logger.debug("later")
     assert texts == ["as key"]
     assert logging.root.level == before
+
+
+def test_bytes_of_a_database_are_no_secret(project: Project, tmp_path: Path) -> None:
+    """Only values of a database can be secrets: random bytes of its files can look like a card code."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE sales (number TEXT)")
+        connection.commit()
+        log = path.with_name("shop.db-wal")
+        with log.open("ab") as file:
+            file.write(b"\xff cVc\n123 \xff")
+        assert [*find_leaks(project, lambda: [path, log, path.with_name("shop.db-shm")])] == []

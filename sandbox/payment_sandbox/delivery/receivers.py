@@ -14,7 +14,7 @@ from payment_sandbox.projects.locks import RELAY, ranked_lock
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.scenarios.effects import OneByOne, Together, WebhookEffect
+from payment_sandbox.scenarios.effects import Together, WebhookEffect
 
 REPORT_SECONDS_MAX: Final = 2.0  # for the report of the shop's answer, after the time limit of the attempt
 RECORDED_SECONDS_MAX: Final = 5.0
@@ -37,9 +37,7 @@ class PreparedAttempt(NamedTuple):
 
     def are_parallel(self, *, over_network: bool) -> bool:
         """Whether copies are sent in parallel, by default only over the network."""
-        if isinstance(self.effect, Together):
-            return True
-        return over_network and not isinstance(self.effect, OneByOne)
+        return over_network or isinstance(self.effect, Together)
 
 
 class DeliveryOutcome(NamedTuple):

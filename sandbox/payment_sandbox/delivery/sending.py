@@ -302,7 +302,7 @@ def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> 
     return (
         state.faults.webhook_effect(delivery)
         or state.scenario_faults.webhook_effect(delivery)
-        or epoch.rehearsal.webhook(delivery)
+        or epoch.rehearsal.choose(delivery)
         or NO_EFFECT
     )
 

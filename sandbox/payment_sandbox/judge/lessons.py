@@ -93,12 +93,8 @@ LESSONS: Final[dict[str, Lesson]] = {
     "went-back": GO_FORWARD,
     "shown-paid": READ_ORDER,
     "shown-differently": NOTICE_PAYMENTS,
-    "shown-error": NOTICE_PAYMENTS,
-    "mailed-differently": ACT_ONCE,
     "lapsed": CAPTURE_IN_TIME,
-    "waits": Lesson(risks.BLOCKED_SHOP, "set-time-limits"),
     "endless": TIME_LIMITS,
-    "hangs": TIME_LIMITS,
     "secret": Lesson("anyone who reads the log can charge and refund in the shop's name", "keep-secrets"),
 }
 

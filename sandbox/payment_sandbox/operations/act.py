@@ -37,6 +37,7 @@ from payment_sandbox.projects.caller import NO_CALLER
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.rehearsal import OrderAction
 from payment_sandbox.projects.settings import Settings
 
 METHOD_CHANGED: Final = "The customer chose another method"
@@ -58,10 +59,12 @@ def act(
         ActionNotPossible: the order's state forbids the action; ``allowed`` lists the possible actions.
         Invalid: the method, issuer or card is unknown.
     """
-    return project.epoch.rehearsal.act(order_id, action, partial(_act, project, order_id, via, details))
+    step = OrderAction(order_id, action)
+    return project.epoch.rehearsal.perform(step, partial(_act, project, via, details))
 
 
-def _act(project: Project, order_id: str, via: str, details: Mapping[str, str], action: Action) -> Order:
+def _act(project: Project, via: str, details: Mapping[str, str], step: OrderAction) -> Order:
+    order_id, action = step
     with project.edit() as edit:
         order = edit.order(order_id)
         attempt = _addressed_attempt(order, action)
@@ -99,11 +102,11 @@ def act_on_attempt(
         ActionNotPossible: the attempt's state does not allow the action.
     """
 
-    def perform(chosen: Action) -> Order:
+    def perform(step: OrderAction) -> Order:
         with project.edit() as edit:
-            return perform_on_attempt(edit, order_id, transaction_id, chosen, via)
+            return perform_on_attempt(edit, order_id, transaction_id, step.action, via)
 
-    return project.epoch.rehearsal.act(order_id, action, perform)
+    return project.epoch.rehearsal.perform(OrderAction(order_id, action), perform)
 
 
 def perform_on_attempt(

@@ -18,6 +18,7 @@ from payment_sandbox.projects.epoch import Epoch, FailedCommand, ProcessedEvent
 from payment_sandbox.projects.jobs import JOB_KIND, Job
 from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.rehearsal import ClockAdvance
 from payment_sandbox.projects.store import NotStored
 from payment_sandbox.storage.codec import StepsInterrupted
 
@@ -32,7 +33,7 @@ def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
             epoch.timeline.move_to(job.at)
         epoch.jobs.running = job
         try:
-            problem = epoch.rehearsal.run_job(job)
+            problem = epoch.rehearsal.perform(job, lambda due: due.run())
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
@@ -113,7 +114,8 @@ def advance(
         ClockBusy: another advance is running.
     """
     limits = limits or AdvanceLimits()
-    return project.epoch.rehearsal.advance(lambda: _advance(project, target, limits, next_only=next_only))
+    rehearsal = project.epoch.rehearsal
+    return rehearsal.perform(ClockAdvance(), lambda _: _advance(project, target, limits, next_only=next_only))
 
 
 def _advance(
@@ -186,7 +188,7 @@ class _AdvanceRun:
     def _next_job(self, until: datetime | None) -> Job | None:
         due = next_due(self._epoch, until)
         before = due.at if due is not None else None
-        return self._epoch.jobs.take(until, before, self._epoch.rehearsal.next_run)
+        return self._epoch.jobs.take(until, before)
 
     def settle(self, orders: Orders | None = None) -> bool:
         """Wait for the webhooks of these orders, or for all webhooks in flight; return False at a limit."""

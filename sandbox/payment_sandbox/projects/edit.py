@@ -160,7 +160,7 @@ class Edit:
 
     def decide(self, transaction_id: str, subject: Subject) -> Mapping[str, Any]:
         """Return the scenario's outcome for an attempt; a rehearsal takes precedence."""
-        decided = self.epoch.rehearsal.decide(subject)
+        decided = self.epoch.rehearsal.choose(subject)
         if decided is not None:
             return {key: value for key, value in decided.items() if key in subject.outcome_keys}
         uses = self.state.rule_uses
@@ -317,8 +317,6 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.advance_log
         epoch.orders_created += len(self.created)
-        is_noticed = bool(change.deliveries) or not self.finished_entries
-        epoch.rehearsal.record_edit(self.orders, is_noticed=is_noticed)
         if change.answers and self.caller.tracked is not None:
             self.caller.tracked.end()
         after = timeline.head()

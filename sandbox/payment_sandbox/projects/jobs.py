@@ -26,10 +26,6 @@ class Job:
         return f"the shop's job {self.name}"
 
 
-NextRun = Callable[[Job, datetime], datetime]
-"""Chooses the time of a job's next run, given the time of the next event or of the advance's end."""
-
-
 class Jobs:
     """The jobs of an epoch; they are not stored, because only this process can run them."""
 
@@ -48,17 +44,15 @@ class Jobs:
         """Return the jobs in the order of their next runs."""
         return sorted(self._jobs, key=lambda job: job.at)
 
-    def take(self, until: datetime | None, before: datetime | None, next_run: NextRun) -> Job | None:
+    def take(self, until: datetime | None, before: datetime | None) -> Job | None:
         """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
 
         If both are None, no job is due: jobs alone do not prolong an advance. The job is rescheduled until
-        the calendar ends; ``next_run`` may skip runs.
+        the calendar ends.
         """
         limits = [limit for limit in (until, before) if limit is not None]
         if not limits or not self._jobs:
             return None
-        for job in self._jobs:
-            job.at = next_run(job, min(limits))
         job = self.by_next_run()[0]
         if job.at > min(limits) or job.at == before:
             return None

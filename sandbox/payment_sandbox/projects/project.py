@@ -18,7 +18,7 @@ from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
-from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, StateLost, Store
@@ -111,6 +111,11 @@ class Project:
         epoch.rehearsal = self.rehearsal
         epoch.outbox = self.services.create_outbox(self)
         return epoch
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Whether a rehearsal may vary the steps of this project."""
+        return self.rehearsal is not NO_REHEARSAL
 
     def rehearse(self, rehearsal: Rehearsal) -> None:
         """Use this rehearsal at every step, even after resets."""

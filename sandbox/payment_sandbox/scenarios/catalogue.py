@@ -3,19 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import CheckSettings, load_scenario, load_text
 from payment_sandbox.scenarios.model import Scenario
-
-if TYPE_CHECKING:
-    from payment_sandbox.scenarios import variation_catalogue
-else:
-    variation_catalogue = lazy("payment_sandbox.scenarios.variation_catalogue")
 
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 SCHEMA_SUFFIX: Final = ".schema.json"  # the JSON schema for editors, beside the scenarios
@@ -55,9 +49,7 @@ def ready_texts() -> Mapping[Path, str]:
 
 def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
     """Load the ready-made scenarios, by name."""
-    offers = variation_catalogue.offered_scenarios().items()
-    variations = {name: load_scenario(offer.scenario, methods, check_settings) for name, offer in offers}
-    known = {**variations, **_load_texts(ready_texts(), methods, check_settings)}
+    known = _load_texts(ready_texts(), methods, check_settings)
     return {name: known[name] for name in sorted(known)}
 
 

@@ -1,7 +1,7 @@
 """Effects of faults and rehearsals on requests and on webhook delivery attempts.
 
 Each effect is a class. The tables at the end list the effects of scenarios and faults, by ``key``; forms,
-schema, documentation and review are generated from them. All other effects are for rehearsals only.
+schema, documentation and review are generated from them. ``WebhooksFirst`` is for rehearsals only.
 ``web/merchant/fault_effects.py`` applies the effects on requests. Tests may pass effects as objects:
 ``{"then": Duplicate(2)}`` is ``{"then": {"duplicate": 2}}``.
 """
@@ -177,20 +177,6 @@ class RateLimit(RequestEffect):
         return cls(int(requests), period)
 
 
-class Silence(RequestEffect):
-    """The client never gets a response."""
-
-    key = "silence"
-    loses_response = True
-    sends_nothing = True
-
-
-class Stale(RequestEffect):
-    """The response is stale: it repeats an earlier version of the order."""
-
-    key = "stale"
-
-
 class WebhooksFirst(RequestEffect):
     """The webhooks of the request arrive before its response."""
 
@@ -315,10 +301,6 @@ class Duplicate(RepeatedDelivery):
     field = Whole(low=2, high=10, about="Arrives this many times.")
 
 
-class OneByOne(Duplicate):
-    """The webhook arrives several times in sequence, even over the network; for rehearsals only."""
-
-
 class Together(RepeatedDelivery):
     """All copies of the webhook arrive at the same time."""
 
@@ -341,10 +323,6 @@ class Delay(WebhookEffect):
     def value(self) -> str:
         """The period as text, such as ``PT1H``."""
         return self.period.spelling
-
-
-class AfterPayment(Delay):
-    """The webhook arrives after the next payment, or after the period; for rehearsals only."""
 
 
 class Swap(WebhookEffect):

@@ -13,17 +13,3 @@ BLOCKED_SHOP: Final = "one hanging call blocks the shop for all customers"
 RATE_LIMITED_SHOP: Final = "the service rate-limits shops that poll, and refuses their calls"
 NO_CAPTURE: Final = "goods ship although the capture was refused"
 MIXED_UP_CUSTOMERS: Final = "one customer's payment is credited to another customer"
-RISKS_BY_COST: Final = (
-    UNPAID_GOODS,
-    DUPLICATION,
-    DOUBLE_PAYMENT,
-    UNSHIPPED,
-    NO_CAPTURE,
-    MIXED_UP_CUSTOMERS,
-    UNDONE_PAYMENT,
-    DEBT,
-    LAPSE,
-    BLOCKED_SHOP,
-    RATE_LIMITED_SHOP,
-)
-"""The risks, most expensive first."""

@@ -27,7 +27,6 @@ from payment_sandbox.operations.agenda import is_cleanup_due, must_catch_up
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.binding import CONNECTIONS_QUEUED, url_of
 from payment_sandbox.serving.real_loop import RealTimeLoop
@@ -93,7 +92,7 @@ def place(environ: Mapping[str, Any], length: int, registry: Registry) -> Placem
     if project is None:
         return Placement.THREAD
     epoch, state = project.epoch, project.epoch.state
-    if epoch.rehearsal is not NO_REHEARSAL or state.settings.webhook_timing == BEFORE_RESPONSE:
+    if project.is_rehearsed or state.settings.webhook_timing == BEFORE_RESPONSE:
         return Placement.THREAD
     if state.faults.faults or state.scenario_faults.faults:
         return Placement.THREAD

@@ -65,6 +65,11 @@ def _boot_clock() -> Callable[[], float]:
 _BOOT_CLOCK: Final = _boot_clock()
 
 
+def processor_seconds() -> float:
+    """Return the seconds for which this process has used a processor."""
+    return time.process_time()
+
+
 def wall_now() -> datetime:
     """Return the host's time in UTC; each call returns a different time, so that records can be sorted.
 

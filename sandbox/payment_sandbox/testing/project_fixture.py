@@ -22,7 +22,6 @@ from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.jobs import Job
-from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.unmatched import unmatched_rules
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
@@ -103,7 +102,7 @@ class ShopInProcess:
             raise ValueError(f"thread is {thread!r}, but must be {WAITING_THREAD!r} or {OWN_THREAD!r}")
         project, server = self._in_process("deliver_to"), self.server.in_process
         assert server is not None, "the project belongs to a server in this process"
-        waits = thread == WAITING_THREAD and not project.epoch.rehearsal.is_threaded
+        waits = thread == WAITING_THREAD
         receiver = receiving.ShopReceiver(app, host, on_waiting_thread=waits, report=self.server.report)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
@@ -156,8 +155,8 @@ class ShopInProcess:
         if not callable(job):
             raise TypeError(f"every takes a function, such as shop.read_open_orders, not {job!r}")
         label = str(name or getattr(job, "__name__", type(job).__name__))
-        interval, epoch = parse_interval(period), self._in_process("every").epoch
-        run = job_runner(label, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
+        interval, project = parse_interval(period), self._in_process("every")
+        run, epoch = job_runner(label, job, lambda: project.is_rehearsed), project.epoch
         epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), outside_flask(run)))
 
     def wall_clock(self) -> "AbstractContextManager[None]":

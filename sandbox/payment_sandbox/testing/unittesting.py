@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from unittest import TestCase
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from payment_sandbox.testing.rehearsed_test import current_test
 from payment_sandbox.testing.reviews import default_mode, review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from payment_sandbox.testing.shops.submitting import current_observer
 
 __unittest = True  # unittest and pytest leave this module's frames out, and show those of the test
 
@@ -93,9 +93,9 @@ class PaymentSandboxMixin(Base):
             self.addCleanup(self._close_payment_sandbox)
             self._payment_sandbox = project
             self._set_up(project)
-            run = current_test()
-            if run is not None:
-                run.attach(project, lambda name: getattr(self, name, None))
+            observer = current_observer()
+            if observer is not None:
+                observer.attach(project, lambda name: getattr(self, name, None))
         return self._payment_sandbox
 
     def _set_up(self, project: PaymentSandbox) -> None:
@@ -149,7 +149,7 @@ class PaymentSandboxMixin(Base):
         if project is None:
             return
         try:
-            if not self._is_failed:
+            if not self._is_failed and current_observer() is None:  # which has judged the run
                 mode = self.payment_review or default_mode()
                 review(project, mode, self.id(), self.payment_review_expect)
         finally:
@@ -158,6 +158,6 @@ class PaymentSandboxMixin(Base):
 
 def _judge(failure: BaseException | None) -> None:
     """Judge a rehearsal run before the test case is torn down."""
-    run = current_test()
-    if run is not None and not isinstance(failure, KeyboardInterrupt):
-        run.end(failure)
+    observer = current_observer()
+    if observer is not None and not isinstance(failure, KeyboardInterrupt):
+        observer.end(failure)

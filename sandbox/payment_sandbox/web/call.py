@@ -40,10 +40,6 @@ class ConnectionCut(Exception):
     """The sandbox cuts the connection, to simulate a broken network: the iterable of a response raises it."""
 
 
-class NeverAnswered(ConnectionCut):
-    """The client waits for an answer in vain, until its own time limit."""
-
-
 class ClientConnection:
     """The connection to a client, as a plain WSGI server has it; our own servers and tests know more."""
 
@@ -53,8 +49,6 @@ class ClientConnection:
     """Who makes the call; a test may make it, in the process of the sandbox."""
     may_wait = True
     """Whether the call may wait; it may not on the event loop of a server."""
-    silence_seconds = 3.0
-    """The real time before the connection of an unanswered call is cut."""
     repeat_seconds = 10.0
     """The real time that a call waits for another call with the same ``Idempotency-Key``."""
 

@@ -1,5 +1,4 @@
-"""Rehearses tests: changes one thing at a time, and judges the shop's reaction.
+"""Rehearsals: rerun one pytest item with one variation, and look at the money when nothing is due any more.
 
-Other packages may import ``judging``, ``leaks``, ``reconciliation``, ``report``, ``run``,
-``showing`` and ``suites``.
+``driver`` plans and reports, ``variations`` has the table of changes, and ``judging`` judges each ``run``.
 """

@@ -1,84 +1,94 @@
-"""Performs replacements for the actions of a rehearsed test, and events before a call by the shop."""
+"""What customers, banks and merchants do instead of an action, besides it, or before a call."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import suppress
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import advance, run_due
-from payment_sandbox.operations.attempts import offered_methods
+from payment_sandbox.operations.advance import advance
+from payment_sandbox.operations.agenda import next_due
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.update import update
-from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
+from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.caller import caller
-from payment_sandbox.projects.rehearsal_hooks import Do
-from payment_sandbox.scenarios import variation_catalogue as variations
-from payment_sandbox.scenarios.variation import Act, PriorEvent
-from pytest_payment_sandbox.rehearsal.changes import order_id_of
+from payment_sandbox.projects.jobs import Job
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
 SETTLE_SECONDS: Final = 10.0
-OVERPAYMENT_CENTS: Final = 100
-ONE_SECOND_PERIOD: Final = Period.parse("PT1S")
+RESTART_FIXTURE: Final = "payment_shop_restart"
 ONE_SECOND: Final = timedelta(seconds=1)
-CHANGED_DESCRIPTION: Final = "Changed by hand"
+DAY: Final = timedelta(days=1)
+AS_USUAL: Final = Period.parse("PT0S")
+HOURLY: Final = Period.parse("PT1H")
+DAILY: Final = Period.parse("P1D")
+RARELY: Final = Period.parse("P1000D")
+_NUMBER: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\n--|$))")
 
 
 class Scene(NamedTuple):
-    """The state before an action on an order, or after an advance, which concerns no order."""
+    """The moment of an action on an order, or after an advance, which concerns no order."""
 
-    project: "Project"
-    restart: Callable[[], None]
+    run: Any  # the ``TestRun``, whose module imports this one
     order_id: str = ""
     action: Action | None = None
-    do: Do | None = None
-    visit: Callable[[Order, int], None] = lambda order, tabs: None
-    earlier_open_orders: Sequence[Order] = ()  # earlier, still open orders that the shop knows
+    perform: Callable[[Action], Any] = lambda action: None
+    earlier: Sequence[Order] = ()  # earlier orders that can still be paid
+
+    @property
+    def project(self) -> "Project":
+        """The project of the test."""
+        project: Project = self.run.project
+        return project
 
     @property
     def order(self) -> Order:
         """The current order."""
         return self.project.find_order(self.order_id)
 
-    def perform(self, action: Action | None = None) -> None:
-        """Perform the given action, or else the scene's own, if the order's state allows it."""
+    def do(self, action: Action | None = None) -> None:
+        """Perform an action, by default the scene's own, if the order's state allows it."""
         chosen = action or self.action
-        if self.do is not None and chosen is not None:
+        if chosen is not None:
             with suppress(Refusal):
-                self.do(chosen)
+                self.perform(chosen)
 
-    def act(self, action: Action, order_id: str = "") -> None:
-        """Perform an action apart from the scene's own, on its order by default."""
+    def act(self, name: str, order_id: str = "", **more: Any) -> None:
+        """Perform an action of a customer apart from the scene's own, by default on its order."""
         with suppress(Refusal):
-            act(self.project, order_id or self.order_id, action)
+            act(self.project, order_id or self.order_id, Action(CUSTOMER, name, **more))
+
+    def act_on_earlier(self, name: str, most: int | None = None) -> None:
+        """Perform an action of the customer on earlier orders."""
+        for other in self.earlier[:most]:
+            self.act(name, other.id)
 
     def send(self, more_cents: int) -> None:
-        """Send the amount plus ``more_cents``, if the sum is positive."""
+        """Transfer more than the amount, or less."""
         assert self.action is not None, "an advance sends no money"
         cents = (self.action.amount_cents or self.order.amount_cents) + more_cents
         if cents > 0:
-            self.perform(self.action._replace(amount_cents=cents))
+            self.do(self.action._replace(amount_cents=cents))
 
-    def advance_to(self, until: datetime) -> None:
-        """Advance the clock: run the due events, and deliver their webhooks."""
-        _release_webhooks(self.project)
-        with suppress(Refusal):
-            advance(self.project, lambda now: max(now, until))
-
-    def return_to_shop(self, tabs: int) -> None:
-        """Return to the shop in the given number of tabs, before any webhook, which waits for this call."""
-        self.visit(self.order, tabs)
+    def returns(self) -> None:
+        """Return to the shop, if it has a page for that, before any webhook, which waits for this call."""
+        if self.order.return_url and self.run.browser is not None:
+            with suppress(Exception):  # in production, the customer gets an error page
+                self.run.browser.returns(self.order_id)
 
 
-def _release_webhooks(project: "Project") -> None:
-    """Release the webhooks before this request ends, because advancing the clock waits for webhooks."""
+def orders_of(project: "Project") -> list[Order]:
+    """Return all orders and refunds, oldest first."""
+    return [*project.epoch.store.orders_newest_first()][::-1]
+
+
+def release_webhooks(project: "Project") -> None:
+    """Release the webhooks of the current call, because advancing the clock waits for webhooks."""
     held = caller().held
     if held is not None:
         project.release(held)
@@ -86,164 +96,148 @@ def _release_webhooks(project: "Project") -> None:
 
 def deliver_webhooks(project: "Project") -> None:
     """Deliver the due webhooks, and wait for their answers."""
-    _release_webhooks(project)
+    release_webhooks(project)
     project.settle(SETTLE_SECONDS)
 
 
-def _choose_again(scene: Scene) -> None:
-    """Choose the method of the last attempt once more."""
+def pass_time(project: "Project", until: datetime, pace: Period = DAILY) -> None:
+    """Advance the clock; jobs run at most at this pace, and before each event."""
+    release_webhooks(project)
+    epoch = project.epoch
+    while project.now() < until:
+        now, due = project.now(), next_due(epoch, until)
+        stop = max(due.at, now) if due is not None else until
+        with _paced(epoch.jobs.by_next_run(), pace, now), suppress(Refusal):
+            if due is not None and stop - ONE_SECOND > now:
+                _run_jobs_before(project, stop)
+            advance(project, lambda time: max(time, stop))  # noqa: B023
+        if project.now() <= now and (due is None or next_due(epoch, until) == due):  # nothing moves any more
+            return
+
+
+def _run_jobs_before(project: "Project", event: datetime) -> None:
+    """Let the jobs that are due before an event run once more, a second before it."""
+    ready = [job for job in project.epoch.jobs.by_next_run() if job.at < event]
+    if ready:
+        advance(project, lambda time: max(time, event - 2 * ONE_SECOND))
+    for job in ready:
+        job.at = event - ONE_SECOND
+
+
+@contextmanager
+def _paced(jobs: Sequence[Job], pace: Period, now: datetime) -> Iterator[None]:
+    """Let jobs run no more often than at this pace, from now on."""
+    periods = [job.period for job in jobs]
+    try:
+        for job in jobs:
+            job.at = max(job.at, now)
+            if job.period.after(job.at) < pace.after(job.at):
+                job.period = pace
+        yield
+    finally:
+        for job, period in zip(jobs, periods, strict=True):
+            job.period = period
+
+
+def wait_until(project: "Project", until: datetime) -> None:
+    """Let time pass in the middle of a test: jobs run as usual for an hour, then hourly, then daily."""
+    start = project.now()
+    for pace, hours in ((AS_USUAL, 1), (HOURLY, 6)):
+        pass_time(project, min(until, start + timedelta(hours=hours)), pace)
+    pass_time(project, until, DAILY)
+
+
+# Actions of the customer
+
+
+def open_page(scene: Scene) -> None:
+    """Open the payment page, and leave."""
+    scene.do(Action(CUSTOMER, "visit"))
+    scene.returns()
+
+
+def return_first(scene: Scene) -> None:
+    """Return before the webhooks."""
+    scene.do()
+    scene.returns()
+
+
+def fail_then_pay(scene: Scene) -> None:
+    """Fail, choose the same method again, and pay."""
+    scene.do(Action(CUSTOMER, "fail"))
     attempt = scene.order.last_transaction
     if attempt is not None:
-        scene.act(Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
+        scene.act("choose", payment_method=attempt.payment_method)
+    scene.do()
 
 
 def _expiries(order: Order) -> list[datetime]:
-    """Return the expiry times of an order's page and newest attempt."""
     attempt = order.last_transaction
     expiries = [order.expires_at, attempt.expires_at if attempt is not None else None]
     return [end for end in expiries if end is not None]
 
 
-def _expire(scene: Scene) -> None:
+def pay_too_late(scene: Scene) -> None:
+    """Act once the order has expired."""
     expiries = _expiries(scene.order)
     if expiries:
-        scene.advance_to(ONE_SECOND_PERIOD.after(max(expiries)))
+        wait_until(scene.project, max(expiries) + ONE_SECOND)
+    scene.do()
 
 
-def _wait_to_last_moment(scene: Scene) -> None:
+def pay_at_last_moment(scene: Scene) -> None:
+    """Act a second before the expiry."""
     expiries = _expiries(scene.order)
     if expiries:
-        scene.advance_to(min(expiries) - ONE_SECOND)
+        wait_until(scene.project, min(expiries) - ONE_SECOND)
+    scene.do()
 
 
-def _expire_earlier(scene: Scene) -> None:
-    """Wait until an earlier order has expired, if the current order is still valid then."""
-    expiries = [end for other in scene.earlier_open_orders for end in _expiries(other)]
-    if expiries and min(expiries) < min(_expiries(scene.order), default=min(expiries)):
-        scene.advance_to(ONE_SECOND_PERIOD.after(min(expiries)))
+def lapse(scene: Scene) -> None:
+    """Act, and wait until the authorization has expired."""
+    scene.do()
+    attempt = scene.order.last_transaction
+    if attempt is not None and attempt.authorization is not None:
+        wait_until(scene.project, attempt.authorization.expires_at + ONE_SECOND)
 
 
-def earlier_open_orders(project: "Project", order: Order, known: Container[str]) -> list[Order]:
-    """Return earlier open orders, except orders whose response was lost: they have no page."""
-    orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
-    return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
-
-
-def _act_on_earlier_attempts(scene: Scene, action: str) -> None:
-    """Pay or cancel on the pages of earlier orders."""
-    for other in scene.earlier_open_orders:
-        scene.act(Action(CUSTOMER, action), other.id)
-
-
-def offered_transfer(project: "Project", order: Order) -> str | None:
-    """Return the method for a transfer on the hosted page of an order, if its money can arrive."""
-    settings = project.settings
-    names = offered_methods(settings, order) if order.is_hosted and not settings.is_test else []
-    kinds = {name: METHODS_BY_NAME[settings.method(name) or ""].capabilities.page for name in names}
-    return next((name for name, kind in kinds.items() if kind == "transfer"), None)
-
-
-def _pay_by_transfer_too(scene: Scene) -> None:
-    """Choose a transfer, then perform the action with the method chosen before; the transfer arrives, too."""
-    transfer, attempt = offered_transfer(scene.project, scene.order), scene.order.last_transaction
-    if transfer is None or attempt is None or scene.action is None:
-        scene.perform()
-        return
-    for method in (transfer, attempt.payment_method):
-        scene.act(Action(CUSTOMER, "choose", payment_method=method))
-    for action in (scene.action, Action(BANK, "credit")):  # another attempt than the one whose page is open
-        scene.act(action)
-        deliver_webhooks(scene.project)
-
-
-def authorization_expiries(project: "Project") -> list[datetime]:
-    """Return the expiry times, all in the future, of all open authorizations."""
-    now = project.now()
-    attempts = [order.last_transaction for order in project.epoch.store.orders_newest_first()]
-    authorizations = [attempt.authorization for attempt in attempts if attempt is not None]
-    return [
-        each.expires_at
-        for each in authorizations
-        if each is not None and each.remaining_cents and each.expires_at >= now
-    ]
-
-
-def _lapse(scene: Scene) -> None:
-    """Wait until the order's authorization has expired, or after an advance the first of all."""
-    attempt = scene.order.last_transaction if scene.order_id else None
-    own = [attempt.authorization.expires_at] if attempt is not None and attempt.authorization else []
-    expiries = own if scene.order_id else authorization_expiries(scene.project)
-    if expiries:
-        scene.advance_to(ONE_SECOND_PERIOD.after(min(expiries)))
-
-
-def _restart(scene: Scene) -> None:
+def restart(scene: Scene) -> None:
+    """Act, and restart the shop."""
+    scene.do()
     deliver_webhooks(scene.project)
-    scene.restart()
+    scene.run.find_fixture(RESTART_FIXTURE)()
 
 
-ACT_PLAYERS: Final[Mapping[Act, Callable[[Scene], None]]] = {
-    variations.DO: Scene.perform,
-    variations.RETURN: lambda scene: scene.return_to_shop(1),
-    variations.RETURN_IN_TABS: lambda scene: scene.return_to_shop(2),
-    variations.CHOOSE_AGAIN: _choose_again,
-    variations.EXPIRE: _expire,
-    variations.WAIT_TO_LAST_MOMENT: _wait_to_last_moment,
-    variations.PAY_EARLIER: lambda scene: _act_on_earlier_attempts(scene, "pay"),
-    variations.CANCEL_EARLIER: lambda scene: _act_on_earlier_attempts(scene, "cancel"),
-    variations.EXPIRE_EARLIER: _expire_earlier,
-    variations.SEND_LESS: lambda scene: scene.send(-1),
-    variations.SEND_MORE: lambda scene: scene.send(OVERPAYMENT_CENTS),
-    variations.TRANSFER_TOO: _pay_by_transfer_too,
-    variations.LAPSE_AUTHORIZATION: _lapse,
-    variations.RESTART_SHOP: _restart,
-}
+def pay_later(scene: Scene) -> None:
+    """Do not act now, but pay after the next action."""
+    scene.run.after_action.append(lambda: scene.act("pay"))
 
 
-def play(acts: Iterable[Act | Action | str], scene: Scene) -> None:
-    """Play the acts of a scene; a text is a period that passes."""
-    for each in acts:
-        if isinstance(each, Act):
-            ACT_PLAYERS[each](scene)
-        elif isinstance(each, Action):
-            scene.perform(each)
-        else:
-            scene.advance_to(Period.parse(each).after(scene.project.now()))
+# What the merchant does by hand before a call
 
 
-def _expire_authorization(project: "Project", order: Order) -> None:
-    """Expire the authorization during a call; webhooks and jobs run after the call."""
-    attempt = order.last_transaction
-    if attempt is None or attempt.authorization is None or project.epoch.is_advancing:
-        return
-    epoch, expiries = project.epoch, ONE_SECOND_PERIOD.after(attempt.authorization.expires_at)
-    with project.blocking_edits(epoch):
-        epoch.timeline.move_to(max(epoch.now(), expiries))
-    with project.edit(epoch, epoch.timeline.now) as edit:
-        edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
-    run_due(project)
-
-
-def _act_as_merchant(project: "Project", order: Order, action: str, share: int = 1) -> None:
-    """Capture or void the remaining amount, or one share, as a merchant does in the back office."""
+def act_by_hand(action: str, project: "Project", order: Order) -> None:
+    """Capture or void what remains."""
     attempt = order.last_transaction
     if attempt is not None and attempt.authorization is not None:
-        act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents // share)
+        with suppress(Refusal):
+            act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
 
 
-EVENT_APPLIERS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
-    variations.MANUAL_CAPTURE: lambda project, order: _act_as_merchant(project, order, "capture"),
-    variations.MANUAL_PART_CAPTURE: lambda project, order: _act_as_merchant(project, order, "capture", 2),
-    variations.CUSTOMER_PAYMENT: lambda project, order: act(project, order.id, Action(CUSTOMER, "pay")),
-    variations.MANUAL_VOID: lambda project, order: _act_as_merchant(project, order, "void"),
-    variations.AUTHORIZATION_EXPIRY: _expire_authorization,
-    variations.ORDER_CHANGE: lambda project, order: update(
-        project, order.id, {"description": CHANGED_DESCRIPTION}, [], None
-    ),
-}
+# Forms
 
 
-def apply_event(effect: PriorEvent, project: "Project", path: str) -> None:
-    """Apply an event to a call's order before the response, if the order's state allows the event."""
-    with suppress(Refusal):
-        EVENT_APPLIERS[effect](project, project.find_order(order_id_of(path)))
+def has_parts(body: bytes) -> bool:
+    """Whether a form has a number above one, which can be split."""
+    number = _NUMBER.search(body)
+    return number is not None and int(number[1]) > 1
+
+
+def with_one_less(body: bytes) -> bytes:
+    """Reduce the first number of a form by one."""
+    return _NUMBER.sub(lambda number: str(int(number[1]) - 1).encode(), body, count=1)
+
+
+def with_only_one(body: bytes) -> bytes:
+    """Change the first number of a form to one."""
+    return _NUMBER.sub(b"1", body, count=1)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.projects.journal import SHOP
-from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ, open_response
 from payment_sandbox.testing.shops.call_origins import current_caller
 from payment_sandbox.testing.shops.receiving import ShopReceiver
 from payment_sandbox.testing.shops.shop_requests import DeliverHeld, ShopRequest, current_request
-from payment_sandbox.web.call import CONNECTION, ClientConnection, ConnectionCut, NeverAnswered
+from payment_sandbox.web.call import CONNECTION, ClientConnection, ConnectionCut
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 
 if TYPE_CHECKING:
@@ -54,10 +53,6 @@ class CutOff(Exception):
     partial: SandboxResponse | None = None
 
 
-class NoAnswer(CutOff):
-    """A fault suppressed the answer; the caller's timeout expires at once, without waiting."""
-
-
 class ResponseTimeout(Exception):
     """The answer takes longer than the caller's time limit."""
 
@@ -65,14 +60,8 @@ class ResponseTimeout(Exception):
         super().__init__(f"no answer within {timeout_seconds:g} seconds")
 
 
-class EndlessRun(BaseException):
-    """A rehearsal run never ends. This is a ``BaseException``, so that the shop does not catch it."""
-
-
 class _InProcessConnection(ClientConnection):
-    """The client connection of a call without a socket; waiting for a missing answer takes no time."""
-
-    silence_seconds = 0.0
+    """The client connection of a call without a socket."""
 
     def __init__(self, caller: str, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
@@ -111,13 +100,11 @@ class InProcess:
         """Make one call, on this thread, as the project of ``key``.
 
         Raises:
-            EndlessRun: in a rehearsal, the shop repeats this call endlessly, or the run was abandoned.
             CutOff: a fault cut the connection.
             ResponseTimeout: a fault delayed the response beyond the caller's timeout.
         """
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
-        _stop_endless_run(project, method, path)
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_PATHS) else None
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
@@ -130,8 +117,6 @@ class InProcess:
             elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
                 is_settled = _await_webhooks(project, receiver)
-        if isinstance(answer, NoAnswer):
-            elapsed_seconds = _report_endless_wait(project, method, path, timeout_seconds)
         response = _deliver_answer(answer, elapsed_seconds, timeout_seconds)
         return response if is_settled else _add_warning(response, project)
 
@@ -167,16 +152,11 @@ class InProcess:
         try:
             with open_response(self._server.app, environ, heads.append) as pieces:
                 answers.extend(pieces)
-        except ConnectionCut as cut:  # webhooks are still delivered after the cut
-            cut_off = NoAnswer() if isinstance(cut, NeverAnswered) else CutOff()
+        except ConnectionCut:  # webhooks are still delivered after the cut
+            cut_off = CutOff()
             cut_off.partial = _build_response(heads[-1], answers) if any(answers) else None
             return cut_off
         return _build_response(heads[-1], answers)
-
-
-def _stop_endless_run(project: "Project | None", method: str, path: str) -> None:
-    if project is not None and project.epoch.rehearsal.must_end_run(path):
-        raise EndlessRun(f"{method} {path}: this rehearsal run never ends")
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
@@ -188,8 +168,7 @@ def _may_precede_response(project: "Project | None", receiver: ShopReceiver | No
     """Return whether webhooks may precede the response to the shop's call, which then waits for them."""
     if project is None or receiver is None or receiver.may_have_called():
         return False
-    is_rehearsed = project.epoch.rehearsal is not NO_REHEARSAL
-    return is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
+    return project.is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
 
 
 def _await_webhooks(project: "Project", receiver: ShopReceiver | None) -> bool:
@@ -200,15 +179,6 @@ def _await_webhooks(project: "Project", receiver: ShopReceiver | None) -> bool:
     if receiver is not None:
         receiver.raise_outcome()
     return is_settled
-
-
-def _report_endless_wait(
-    project: "Project | None", method: str, path: str, timeout_seconds: float | None
-) -> float:
-    """Return the duration of an unanswered call; tell the rehearsal if the caller set no timeout."""
-    if timeout_seconds is None and project is not None:
-        project.epoch.rehearsal.record_endless_wait(method, path)
-    return float("inf")
 
 
 def _deliver_answer(

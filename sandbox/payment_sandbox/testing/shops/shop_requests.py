@@ -19,6 +19,7 @@ from payment_sandbox.testing.shops.submitting import (
     Send,
     answer_submission,
     answer_submission_on_loop,
+    current_observer,
     read_whole,
 )
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
@@ -95,11 +96,10 @@ def watch_wsgi(application: Any, read: Callable[[Any], Any] = read_whole) -> Any
         return response
 
     def call(environ: Environ, start_response: Any) -> Any:
-        return (
-            answer_submission(environ, answer, start_response)
-            if _is_outermost()
-            else answer(environ, start_response)
-        )
+        observer = current_observer()
+        if observer is None or not _is_outermost():
+            return answer(environ, start_response)
+        return answer_submission(observer, environ, answer, start_response)
 
     return call
 
@@ -115,10 +115,11 @@ def watch_asgi(application: Any) -> Any:
                 await _end_on_loop(request)
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        observer = current_observer()
         if scope["type"] != "http":
             await application(scope, receive, send)
-        elif _is_outermost():
-            await answer_submission_on_loop(scope, receive, send, answer)
+        elif observer is not None and _is_outermost():
+            await answer_submission_on_loop(observer, scope, receive, send, answer)
         else:
             await answer(scope, receive, send)
 

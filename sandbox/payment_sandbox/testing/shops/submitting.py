@@ -1,196 +1,114 @@
-"""Varies how a shop's form is submitted: twice, with another value, or after another customer."""
+"""Submits a test's forms as its observer says: twice, with another value, or after another customer."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from io import BytesIO
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.loading import lazy
-from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
 
 if TYPE_CHECKING:
     import asyncio
-
-    from payment_sandbox.scenarios.variation import SubmittedForm
-    from payment_sandbox.testing.shops import filling
 else:
     asyncio = lazy("asyncio")
-    filling = lazy("payment_sandbox.testing.shops.filling")
 
-GET_METHOD: Final = "GET"
-POST_METHOD: Final = "POST"
+FixtureLookup = Callable[[str], Any]
+"""Looks up the attribute of a test case that corresponds to a fixture; returns None if there is none."""
+
+
+class Submission(NamedTuple):
+    """A varied submission of a form: what the customer submits, and what is submitted besides.
+
+    The second submission follows, unless ``postpone`` takes it for later. With ``after_other``, it comes
+    first, from another customer, and then ``after_other`` is called.
+    """
+
+    body: bytes
+    second: bytes | None = None
+    postpone: Callable[[Callable[[], None]], None] | None = None
+    after_other: Callable[[], None] | None = None
+
+
+class Observer(Protocol):
+    """Observes one run of a test."""
+
+    def attach(self, project: Any, lookup: FixtureLookup | None = None) -> None:
+        """Observe the test's project, which is a ``PaymentSandbox``."""
+        ...
+
+    def end(self, failure: BaseException | None) -> None:
+        """Judge the run at the end of its test."""
+        ...
+
+    def submit(self, path: str, body: bytes) -> Submission | None:
+        """Return the variation of a form that the test submits, if any."""
+        ...
+
+    def visit(self, url: str, cookies: str) -> None:
+        """Record a page that the test opens."""
+        ...
+
+
+_observers: Final[list[Observer]] = []
+
+
+def set_observer(observer: Observer | None) -> None:
+    """Set the observer of the current test, or end it with None."""
+    _observers[:] = [observer] if observer is not None else []
+
+
+def current_observer() -> Observer | None:
+    """Return the observer of the current test, if any."""
+    return _observers[-1] if _observers else None
+
+
 Environ = dict[str, Any]
 Scope = dict[str, Any]
 WsgiAnswer = Callable[[Environ, Any], Any]
 """Answers a request, given ``start_response``."""
 CUSTOMER_HEADERS: Final = ("cookie", "authorization")
-HTML_TYPE: Final = "text/html"
-CONTENT_TYPE: Final = "content-type"
 
 
-class Submission(NamedTuple):
-    """A variation of a submission: by default a second submission, ``at_once`` or afterwards.
-
-    ``fill`` returns a changed body, which is submitted once unless ``refill`` returns a second body.
-    ``postpone`` receives the second submission, and performs it later.
-    """
-
-    at_once: bool = False
-    fill: "Callable[[filling.FormBody], bytes] | None" = None
-    after_other_customer: Callable[[], None] | None = None  # called after the other customer's submission
-    refill: "Callable[[filling.FormBody], bytes] | None" = None
-    postpone: Callable[[Callable[[], None]], None] | None = None
-
-    def bodies(self, form: "filling.FormBody") -> tuple[bytes, bytes | None]:
-        """Return the bodies of the first and the second submission, if there is a second one."""
-        if self.fill is None:
-            return form.body, form.body
-        return self.fill(form), self.refill(form) if self.refill is not None else None
-
-
-SubmissionChooser = Callable[[str, "SubmittedForm"], Submission | None]
-"""Chooses the variation of a form by the form's path and the kinds of its values."""
-
-
-PageRecorder = Callable[[str, str], None]
-"""Records the URL path of a page that the test has opened, with its query, and the test's cookies."""
-
-
-class _SubmissionRun:
-    """A run of a test that varies submissions, and the choices on the pages so far."""
-
-    def __init__(self, choose: SubmissionChooser, record_page: PageRecorder) -> None:
-        self.record_page = record_page
-        self._choose = choose
-        self._choices: dict[str, Sequence[str]] = {}
-
-    def choose_submission(self, path: str, body: bytes) -> "tuple[Submission | None, filling.FormBody]":
-        """Return the variation of a form, if any, and the form."""
-        form = filling.FormBody(body, self._choices)
-        return self._choose(path, form.details), form
-
-    def read_page(self, content_type: str, page: bytes) -> None:
-        """Add the choices on a page."""
-        if content_type.startswith(HTML_TYPE):
-            self._choices |= filling.read_choices(page.decode(errors="replace"))
-
-
-_runs: Final[list[_SubmissionRun]] = []  # the current run, if any
-
-
-def set_submission_chooser(
-    choose: SubmissionChooser | None, record_page: PageRecorder = lambda url, cookies: None
-) -> None:
-    """Set the functions that vary submissions and record opened pages; None disables both."""
-    _runs[:] = [_SubmissionRun(choose, record_page)] if choose is not None else []
-
-
-class RepeatedRequest:
-    """A repetition of a request, on another thread ``at_once``, or afterwards."""
-
-    def __init__(self, environ: Environ, at_once: bool, send: Callable[[Environ], Any]) -> None:
-        context = copy_context()
-
-        def repeat() -> None:
-            with suppress(Exception):
-                context.run(send, environ)
-
-        self._repeat = repeat
-        self._thread = Thread(target=repeat, name="second click") if at_once else None
-        if self._thread is not None:
-            start(self._thread)
-
-    def end(self) -> None:
-        """Wait for the answer to the second request, and ignore exceptions."""
-        if self._thread is not None:
-            self._thread.join()
-        else:
-            self._repeat()
-
-
-def answer_submission(environ: Environ, answer: WsgiAnswer, start_response: Any = None) -> Any:
-    """Answer a WSGI request from a test, applying the rehearsal's variation, if any."""
-    if not _runs:
-        return answer(environ, start_response)
-    run = _runs[-1]
-    answer = _wrap_answer(run, answer)
-    if environ["REQUEST_METHOD"] != POST_METHOD:
-        if environ["REQUEST_METHOD"] == GET_METHOD:
-            query = environ.get("QUERY_STRING", "")
-            run.record_page(f"{environ['PATH_INFO']}?{query}", environ.get("HTTP_COOKIE", ""))
+def answer_submission(observer: Observer, environ: Environ, answer: WsgiAnswer, start_response: Any) -> Any:
+    """Answer a WSGI request from a test; the response to its own submission counts."""
+    path, method = environ["PATH_INFO"], environ["REQUEST_METHOD"]
+    if method == "GET":
+        observer.visit(f"{path}?{environ.get('QUERY_STRING', '')}", environ.get("HTTP_COOKIE", ""))
+    if method != "POST":
         return answer(environ, start_response)
     body = body_of(environ)
-    environ["wsgi.input"] = BytesIO(body)
-    submission, form = run.choose_submission(environ["PATH_INFO"], body)
-    if submission is None:
-        return answer(environ, start_response)
-    return _answer_changed(submission, form, environ, answer, start_response)
-
-
-def _answer_changed(
-    submission: Submission,
-    form: "filling.FormBody",
-    environ: Environ,
-    answer: WsgiAnswer,
-    start_response: Any,
-) -> Any:
-    """Answer a changed WSGI request, and its repetition, if there is one; the first response counts."""
-    first, second = submission.bodies(form)
-    own = _with_body(environ, form, first)
-    if second is None:
+    varied = observer.submit(path, body) or Submission(body)
+    own = _with_body(environ, body, varied.body)
+    if varied.second is None:
         return answer(own, start_response)
-    copy, is_at_once = _with_body(environ, form, second), submission.at_once
+    copy, context = _with_body(environ, body, varied.second), copy_context()
 
-    def repeat() -> RepeatedRequest:
-        return RepeatedRequest(copy, is_at_once, lambda sent: answer(sent, _discard_response))
+    def repeat() -> None:
+        with suppress(Exception):
+            context.run(answer, copy, _discard_response)
 
-    if submission.after_other_customer is not None:
+    if varied.after_other is not None:
         for name in CUSTOMER_HEADERS:
             copy.pop(f"HTTP_{name.upper()}", None)
-        repeat().end()
-        submission.after_other_customer()
+        repeat()
+        varied.after_other()
         return answer(own, start_response)
-    if submission.postpone is not None:
-        submission.postpone(lambda: repeat().end())
+    if varied.postpone is not None:
+        varied.postpone(repeat)
         return answer(own, start_response)
-    repeated = repeat()
     try:
         return answer(own, start_response)
     finally:
-        repeated.end()
+        repeat()
 
 
-def _with_body(environ: Environ, form: "filling.FormBody", body: bytes) -> Environ:
+def _with_body(environ: Environ, before: bytes, body: bytes) -> Environ:
     """Return a request with this body; an unchanged body keeps its declared length."""
-    length = {} if body == form.body else {"CONTENT_LENGTH": str(len(body))}
+    length = {} if body == before else {"CONTENT_LENGTH": str(len(body))}
     return {**environ, "wsgi.input": BytesIO(body), **length}
-
-
-def _wrap_answer(run: _SubmissionRun, answer: WsgiAnswer) -> WsgiAnswer:
-    """Wrap ``answer``, so that the run reads the choices on each returned page."""
-
-    def read(environ: Environ, start_response: Any) -> Any:
-        if start_response is None:  # Django returns a response instead
-            response = answer(environ, None)
-            run.read_page(response.headers.get(CONTENT_TYPE, ""), getattr(response, "content", b""))
-            return response
-        content_types: list[str] = []
-
-        def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
-            content_types[:] = [value for name, value in headers if name.lower() == CONTENT_TYPE]
-            return start_response(status, headers, *exc_info)
-
-        pieces = answer(environ, start)
-        if not any(each.startswith(HTML_TYPE) for each in content_types):
-            return pieces
-        pieces = read_whole(pieces)
-        run.read_page(HTML_TYPE, b"".join(pieces))
-        return pieces
-
-    return read
 
 
 def read_whole(pieces: Iterable[bytes]) -> list[bytes]:
@@ -206,7 +124,6 @@ def read_whole(pieces: Iterable[bytes]) -> list[bytes]:
 def _discard_response(
     status: str, headers: list[tuple[str, str]], exc_info: Any = None
 ) -> Callable[[bytes], None]:
-    """Start a response, and discard it."""
     return lambda piece: None
 
 
@@ -215,74 +132,49 @@ Send = Callable[[Any], Awaitable[None]]
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
-    """Answer an ASGI request from a test, applying the rehearsal's variation, if any."""
-    if not _runs:
-        await answer(scope, receive, send)
-        return
-    run = _runs[-1]
-    send = _wrap_send(run, send)
-    if scope["method"] != POST_METHOD:
-        if scope["method"] == GET_METHOD:
-            cookies = (value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
-            run.record_page(f"{scope['path']}?{scope['query_string'].decode()}", "; ".join(cookies))
+async def answer_submission_on_loop(
+    observer: Observer, scope: Scope, receive: Receive, send: Send, answer: Answer
+) -> None:
+    """Answer an ASGI request from a test; the response to its own submission counts."""
+    if scope["method"] == "GET":
+        cookies = [value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie"]
+        observer.visit(f"{scope['path']}?{scope['query_string'].decode()}", "; ".join(cookies))
+    if scope["method"] != "POST":
         await answer(scope, receive, send)
         return
     messages = [await receive()]
     while messages[-1].get("more_body"):
         messages.append(await receive())
     body = b"".join(message.get("body", b"") for message in messages)
-    submission, form = run.choose_submission(scope["path"], body)
-    if submission is None:
-        await answer(scope, _create_receive(body), send)
-    elif submission.after_other_customer is not None:
-        with suppress(Exception):
-            await answer(_without_customer_headers(scope), _create_receive(body), _discard_message)
-        submission.after_other_customer()
-        await answer(scope, _create_receive(body), send)
-    else:
-        await _answer_changed_on_loop(submission, scope, form, send, answer)
+    varied = observer.submit(scope["path"], body) or Submission(body)
 
-
-def _wrap_send(run: _SubmissionRun, send: Send) -> Send:
-    """Wrap ``send``, so that the run reads the choices on each sent page."""
-    content_types: list[str] = []
-    pieces: list[bytes] = []
-
-    async def read(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            headers = ((name.decode("latin-1").lower(), value) for name, value in message.get("headers", ()))
-            content_types[:] = [value.decode("latin-1") for name, value in headers if name == CONTENT_TYPE]
-        elif any(each.startswith(HTML_TYPE) for each in content_types):
-            pieces.append(message.get("body", b""))
-            if not message.get("more_body"):
-                run.read_page(HTML_TYPE, b"".join(pieces))
-        await send(message)
-
-    return read
-
-
-async def _answer_changed_on_loop(
-    submission: Submission, scope: Scope, form: "filling.FormBody", send: Send, answer: Answer
-) -> None:
-    """Answer a changed ASGI request, and its repetition, if there is one; the first response counts."""
-    first, second = submission.bodies(form)
-    own = answer(_with_length(scope, form, first), _create_receive(first), send)
-    if second is None:
-        await own
-        return
+    async def submit() -> None:
+        await answer(_with_length(scope, body, varied.body), _create_receive(varied.body), send)
 
     async def repeat() -> None:
-        await answer(_with_length(scope, form, second), _create_receive(second), _discard_message)
+        if varied.second is not None:
+            headers = scope["headers"] if varied.after_other is None else _anonymous(scope["headers"])
+            copy = _with_length({**scope, "headers": headers}, body, varied.second)
+            with suppress(Exception):
+                await answer(copy, _create_receive(varied.second), _discard_message)
 
-    if submission.at_once:
-        await asyncio.gather(own, repeat())
+    if varied.after_other is not None:
+        await repeat()
+        varied.after_other()
+        await submit()
         return
-    await own
-    if submission.postpone is None:
+    await submit()
+    if varied.postpone is None:
         await repeat()
     else:
-        submission.postpone(lambda: RepeatedRequest({}, True, lambda _: asyncio.run(repeat())).end())
+        varied.postpone(lambda: _run_on_own_loop(repeat))
+
+
+def _run_on_own_loop(work: Callable[[], Any]) -> None:
+    """Run a coroutine on another thread, because this one may run a loop."""
+    thread = Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    thread.join()
 
 
 def _create_receive(body: bytes) -> Receive:
@@ -295,22 +187,17 @@ def _create_receive(body: bytes) -> Receive:
     return receive
 
 
-def _with_length(scope: Scope, form: "filling.FormBody", body: bytes) -> Scope:
+def _with_length(scope: Scope, before: bytes, body: bytes) -> Scope:
     """Return a request with the length of this body; an unchanged body keeps its declared length."""
-    if body == form.body:
+    if body == before:
         return dict(scope)
     others = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
     return {**scope, "headers": [*others, (b"content-length", str(len(body)).encode())]}
 
 
-def _without_customer_headers(scope: Scope) -> Scope:
-    """Return a request without the headers that identify the customer."""
-    return {
-        **scope,
-        "headers": [
-            (name, value) for name, value in scope["headers"] if name.decode() not in CUSTOMER_HEADERS
-        ],
-    }
+def _anonymous(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return headers without those that identify the customer."""
+    return [(name, value) for name, value in headers if name.decode() not in CUSTOMER_HEADERS]
 
 
 async def _discard_message(message: Any) -> None:

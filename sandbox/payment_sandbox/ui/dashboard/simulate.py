@@ -1,9 +1,9 @@
 """The simulated world: the scenario, common faults, test cards and QR codes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from flask import Response
 
@@ -22,9 +22,8 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.scenarios.risks import BLOCKED_SHOP, DOUBLE_PAYMENT, DUPLICATION, UNSHIPPED
 from payment_sandbox.scenarios.sentences import rule_in_words
-from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
-from payment_sandbox.scenarios.variation_catalogue import offers_in
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     VIEW_FACTS,
@@ -56,39 +55,90 @@ METHODS_WITH_PAGE: Final = frozenset(
 """The payment methods with a customer page."""
 
 
-def switches(project: Project) -> list[tuple[VariationOffer, bool]]:
-    """Return all fault switches, and whether they are on."""
+class Switch(NamedTuple):
+    """A switch: its name and title, the risk for a shop, and its rule for webhooks or faults."""
+
+    name: str
+    title: str
+    risk: str
+    kind: str
+    rule: Mapping[str, Any]
+
+
+NEXT_ORDER: Final = {"method": "POST", "path": "/v1/orders/", "nth": 1}
+LOST_ANSWER: Final = {"status": 503, "phase": "after"}
+SWITCHES: Final = (
+    Switch(
+        "webhook-twice", "Every webhook arrives twice", DUPLICATION, "webhooks", {"then": {"duplicate": 2}}
+    ),
+    Switch(
+        "webhook-late",
+        "Every webhook arrives 10 minutes late",
+        UNSHIPPED,
+        "webhooks",
+        {"then": {"delay": "PT10M"}},
+    ),
+    Switch("unreachable", "Your shop is unreachable", UNSHIPPED, "webhooks", {"then": {"timeout": True}}),
+    Switch(
+        "unavailable",
+        "The next call gets a 503",
+        UNSHIPPED,
+        "faults",
+        {"when": {"nth": 1}, "then": {"status": 503}},
+    ),
+    Switch(
+        "lost-answer",
+        "The response to the next new order is lost",
+        DOUBLE_PAYMENT,
+        "faults",
+        {"when": NEXT_ORDER, "then": LOST_ANSWER},
+    ),
+    Switch("slow", "Every response takes 1.5 s", BLOCKED_SHOP, "faults", {"then": {"latency": 1.5}}),
+)
+
+
+def switches(project: Project) -> list[tuple[Switch, bool]]:
+    """Return all switches, and whether they are on."""
     faults = project.epoch.state.faults
-    return [(offer, _is_on(offer, faults)) for offer in offers_in(OfferedIn.SWITCH).values()]
+    return [(switch, _is_on(switch, faults)) for switch in SWITCHES]
 
 
-def _is_on(offer: VariationOffer, faults: ProjectFaults) -> bool:
+def _is_on(switch: Switch, faults: ProjectFaults) -> bool:
     """Whether the rule of a switch is set and not spent; some rules apply to a single call."""
-    ((kind, (rule,)),) = offer.rules.items()
-    known = faults.document.get(kind, [])
-    return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
+    known = faults.document.get(switch.kind, [])
+    return switch.rule in known and (
+        switch.kind == "webhooks" or not faults.is_spent(known.index(switch.rule))
+    )
 
 
-def _toggle(offer: VariationOffer, before: ProjectFaults) -> ProjectFaults:
-    """Toggle the rule of a switch; other rules remain, with their uses."""
-    ((kind, rules),) = offer.rules.items()
-    others = [rule for rule in before.document.get(kind, ()) if rule not in rules]
+def toggle(project: Project, name: str) -> None:
+    """Toggle a switch; other rules remain, with their uses.
+
+    Raises:
+        Unknown: there is no such switch.
+    """
+    switch = next((each for each in SWITCHES if each.name == name), None)
+    if switch is None:
+        raise Unknown(f"there is no switch {name!r}")
+    project.change_faults(partial(_toggle, switch))
+
+
+def _toggle(switch: Switch, before: ProjectFaults) -> ProjectFaults:
+    rules = [dict(switch.rule)]
+    others = [rule for rule in before.document.get(switch.kind, ()) if rule not in rules]
     # the first matching rule applies
-    return before.with_rules(kind, others if _is_on(offer, before) else [*rules, *others], rules)
+    return before.with_rules(switch.kind, others if _is_on(switch, before) else [*rules, *others], rules)
 
 
 @stated(**FORM_FACTS)
 def post_switch(call: Call, project_id: str) -> Response:
     """Switch a common fault on or off, or remove all faults."""
     project = enter(call, project_id)
-    name = call.request.form.get("switch")
+    name = call.request.form.get("switch", "")
     if name == "none":
         project.put_faults({})
     else:
-        offer = offers_in(OfferedIn.SWITCH).get(name or "")
-        if offer is None:
-            raise Unknown(f"there is no switch {name!r}")
-        project.change_faults(partial(_toggle, offer))
+        toggle(project, name)
     return redirect(form_page(call) or url(project, "simulate/"))
 
 

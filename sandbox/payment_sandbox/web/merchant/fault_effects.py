@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from flask import Response
 
-from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
+from payment_sandbox.projects.rehearsal import ShopCall
 from payment_sandbox.scenarios.effects import (
     RATE_LIMITED,
     ErrorStatus,
@@ -21,12 +20,10 @@ from payment_sandbox.scenarios.effects import (
     RateLimit,
     RequestEffect,
     Reset,
-    Silence,
-    Stale,
     Truncate,
     WebhooksFirst,
 )
-from payment_sandbox.web.call import Call, ConnectionCut, NeverAnswered
+from payment_sandbox.web.call import Call, ConnectionCut
 from payment_sandbox.web.error_answers import refusal_answer
 from payment_sandbox.web.error_bodies import RequestRefused
 
@@ -98,7 +95,7 @@ class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
         call.connection.pause(self.effect.seconds)
-        return _no_response(call, ConnectionCut, lost_status)
+        return _no_response(call, lost_status)
 
 
 class CutConnection(ReplaceResponse[Reset], effect=Reset):
@@ -106,16 +103,7 @@ class CutConnection(ReplaceResponse[Reset], effect=Reset):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        return _no_response(call, ConnectionCut, lost_status)
-
-
-class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
-    """Sends nothing while the client waits."""
-
-    def replacement(self, call: Call, lost_status: int | None) -> Response:
-        """Send no response."""
-        call.connection.pause(call.connection.silence_seconds)
-        return _no_response(call, NeverAnswered, lost_status)
+        return _no_response(call, lost_status)
 
 
 class SendHalfBody(Behaviour[Truncate], effect=Truncate):
@@ -137,8 +125,8 @@ class SendHalfBody(Behaviour[Truncate], effect=Truncate):
         return short
 
 
-class AppliedElsewhere(Behaviour[AnyEffect]):
-    """A no-op: the step named in the subclass applies the effect."""
+class SendWebhooksFirst(Behaviour[WebhooksFirst], effect=WebhooksFirst):
+    """A no-op: ``release_webhooks`` in ``web.releasing`` delivers the webhooks before the response."""
 
     def before(self, call: Call) -> None:
         """Process the request."""
@@ -146,14 +134,6 @@ class AppliedElsewhere(Behaviour[AnyEffect]):
     def after(self, call: Call, response: Response) -> Response:
         """Return the response unchanged."""
         return response
-
-
-class ShowEarlierOrder(AppliedElsewhere[Stale], effect=Stale):
-    """``order_to_show`` returns an earlier version of an order."""
-
-
-class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
-    """``release_webhooks`` in ``web.releasing`` delivers the webhooks before the response."""
 
 
 def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
@@ -198,41 +178,20 @@ def begin_fault(call: Call) -> Response | None:
 
 
 def end_fault(call: Call, response: Response) -> Response:
-    """Let the fault of a call lose or replace the response; a rehearsal records the order in it."""
-    fault, rehearsal = call.notes.fault, call.project.epoch.rehearsal
+    """Let the fault of a call lose or replace the response."""
+    fault = call.notes.fault
     behaviour = behaviour_of(fault) if fault is not None else None
     if behaviour is not None:
         sent = behaviour.after(call, response)
         call.notes.is_lost = sent is not response
-        response = sent
-    if rehearsal is not NO_REHEARSAL and not call.is_from_test:
-        _record_answer(call, response, rehearsal)
+        return sent
     return response
 
 
-def _record_answer(call: Call, response: Response, rehearsal: Rehearsal) -> None:
-    notes = call.notes
-    if notes.order_id is not None and not notes.is_lost and not response.is_streamed:
-        rehearsal.record_answer(call.request.method, notes.order or call.project.find_order(notes.order_id))
-
-
-def order_to_show(call: Call, order_id: str) -> Order:
-    """Return an order for the response to a read: the current version, or an earlier one if it is stale.
-
-    Raises:
-        Unknown: the project has no such order.
-    """
-    order, fault = call.project.find_order(order_id), call.notes.fault
-    is_stale = fault is not None and isinstance(fault.effect, Stale)
-    return call.project.epoch.rehearsal.earlier_version(order) if is_stale else order
-
-
 def _rehearsed_fault(call: Call) -> Fault | None:
-    """Count a step of the rehearsal, which may choose a fault, or webhooks before the response."""
-    rehearsal = call.project.epoch.rehearsal
-    if rehearsal is NO_REHEARSAL:
-        return None
-    fault = rehearsal.call(call.request.method, call.request.path)
+    """Ask the rehearsal, which may choose a fault, or webhooks before the response."""
+    step = ShopCall(call.request.method, call.request.path)
+    fault: Fault | None = call.project.epoch.rehearsal.choose(step)
     if fault is not None and call.held is not None and isinstance(fault.effect, WebhooksFirst):
         call.held.precede_response = True
     return fault
@@ -251,14 +210,11 @@ def _configured_fault(call: Call) -> Fault | None:
     return own or scenario
 
 
-def _no_response(call: Call, cut: type[ConnectionCut], lost_status: int | None) -> Response:
+def _no_response(call: Call, lost_status: int | None) -> Response:
     call.notes.is_cut, call.notes.lost_status = True, lost_status
-    return Response(_CutBeforeTheFirstByte(cut))
+    return Response(_CutBeforeTheFirstByte())
 
 
 class _CutBeforeTheFirstByte(Iterator[bytes]):
-    def __init__(self, cut: type[ConnectionCut]) -> None:
-        self._cut = cut
-
     def __next__(self) -> bytes:
-        raise self._cut
+        raise ConnectionCut

@@ -46,7 +46,6 @@ from payment_sandbox.web.answers.responses import (
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.merchant.fault_effects import order_to_show
 from payment_sandbox.web.merchant.merchant_blueprint import BODY_ERRORS, CHANGE_ERRORS, merchant
 from payment_sandbox.web.merchant.order_warnings import warnings_about
 from payment_sandbox.web.merchant.reading import (
@@ -171,7 +170,7 @@ def get_order(call: Call, order_id: str) -> Response:
     """Get an order or a refund, optionally with extra blocks."""
     blocks = query_values(call, "fields[]")
     _refuse_unknown_blocks(blocks)
-    project, order = call.project, order_to_show(call, order_id)
+    project, order = call.project, call.project.find_order(order_id)
     if client_has_version(call, order):
         return unchanged_answer(project, order)
     answer = order_answer(call, order)

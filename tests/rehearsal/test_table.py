@@ -1,0 +1,198 @@
+"""Each row of the table is planned where it should be; a row that is planned nowhere finds nothing."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+from flask import Flask, request
+
+from payment_sandbox import PaymentSandbox
+from payment_sandbox.testing.shops.submitting import set_observer
+from pytest_payment_sandbox.rehearsal.judging import judge
+from pytest_payment_sandbox.rehearsal.run import TestRun
+from pytest_payment_sandbox.rehearsal.steps import plan
+from pytest_payment_sandbox.rehearsal.variations import VARIATIONS
+
+CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual"}
+WALLET: Final = {"payment_method": "wallet-web"}
+ROWS_MAX: Final = 40
+
+
+class Shop:
+    """A shop with a form, a webhook handler and, if wanted, a return page."""
+
+    def __init__(self, sandbox: PaymentSandbox, *, has_return: bool = True) -> None:
+        self.sandbox, self.has_return = sandbox, has_return
+        self.app = Flask("shop")
+        self.app.add_url_rule("/buy", view_func=self.buy, methods=["POST"])
+        self.app.add_url_rule("/webhook", view_func=self.webhook, methods=["POST"])
+        self.app.add_url_rule("/thanks", "thanks", lambda: "thanks")
+        sandbox.deliver_to(self.app)
+        self.attempts: list[dict[str, Any]] = []
+
+    def call(self, method: str, path: str = "", body: Any = None) -> Any:
+        """Call the service."""
+        url = f"{self.sandbox.base_url}/v1/orders/{path}"
+        return self.sandbox.session.request(method, url, json=body, timeout=60).json()
+
+    def buy(self) -> str:
+        """Create an order."""
+        body = {"currency": "EUR", "amount": 1295, "transactions": self.attempts}
+        body |= {"return_url": "http://testserver/thanks"} if self.has_return else {}
+        return str(self.call("POST", body={key: value for key, value in body.items() if value})["id"])
+
+    def webhook(self) -> tuple[str, int]:
+        """Read the order."""
+        self.call("GET", f"{request.get_json()['order_id']}/")
+        return "", 204
+
+    def order(self, *attempts: dict[str, Any]) -> str:
+        """Buy as the customer of the test, with a count in the form."""
+        self.attempts = [*attempts]
+        return self.sandbox.browser(self.app).post("/buy", data={"count": 2}).text
+
+
+def hosted(shop: Shop) -> None:
+    """Pay on the hosted page."""
+    order_id = shop.order()
+    shop.sandbox.act(order_id, action="choose", payment_method="credit-card")
+    shop.sandbox.act(order_id)
+    shop.sandbox.clock.advance("PT1H")
+
+
+def captured(shop: Shop) -> None:
+    """Authorize, and capture."""
+    order_id = shop.order(CARD)
+    shop.sandbox.act(order_id)
+    transaction = shop.call("GET", f"{order_id}/")["transactions"][0]["id"]
+    shop.call("POST", f"{order_id}/transactions/{transaction}/captures/", {})
+
+
+def refunded(shop: Shop) -> None:
+    """Pay, and refund."""
+    order_id = shop.order(WALLET)
+    shop.sandbox.act(order_id)
+    shop.call("POST", f"{order_id}/refunds/", {"amount": 1295})
+
+
+def transferred(shop: Shop) -> None:
+    """Pay by bank transfer."""
+    shop.sandbox.act(shop.order({"payment_method": "bank-transfer"}), "bank", "credit")
+
+
+def tried_twice(shop: Shop) -> None:
+    """Leave a first order open, give up a second one, and pay a third one."""
+    shop.order(WALLET)
+    shop.sandbox.act(shop.order(WALLET), "customer", "fail")
+    shop.sandbox.act(shop.order(WALLET))
+
+
+def screened(shop: Shop) -> None:
+    """Pay later, after a screening."""
+    line = {"type": "physical", "name": "socks", "amount": 1295, "currency": "EUR", "quantity": 1}
+    line |= {"vat_percentage": 1900, "merchant_order_line_id": "1"}
+    body = {"currency": "EUR", "amount": 1295, "order_lines": [line]}
+    shop.call("POST", body={**body, "transactions": [{"payment_method": "pay-later-a"}]})
+
+
+def renewed(shop: Shop) -> None:
+    """Charge a stored card."""
+    order_id = shop.order(
+        {"payment_method": "credit-card", "payment_method_details": {"recurring_type": "first"}}
+    )
+    shop.sandbox.act(order_id)
+    details = shop.call("GET", f"{order_id}/")["transactions"][0]["payment_method_details"]
+    details = {"recurring_type": "recurring", "vault_token": details["vault_token"]}
+    shop.order({"payment_method": "credit-card", "payment_method_details": details})
+
+
+def read_often(shop: Shop) -> None:
+    """Read five times."""
+    for _ in range(5):
+        shop.call("GET", "unknown/")
+
+
+PLANNED: Final[dict[str, tuple[Callable[[Shop], None], str]]] = {
+    "webhook twice": (hosted, "webhook:2:twice"),
+    "webhook together": (hosted, "webhook:2:together"),
+    "webhook lost": (hosted, "webhook:2:lost"),
+    "webhook late": (hosted, "webhook:2:late"),
+    "webhook lost-and-unread": (hosted, "webhook:2:lost-and-unread"),
+    "create answer-lost": (hosted, "create:1:answer-lost"),
+    "create unavailable": (hosted, "create:1:unavailable"),
+    "create refused": (hosted, "create:1:refused"),
+    "create early": (hosted, "create:1:early"),
+    "change answer-lost": (captured, "change:1:answer-lost"),
+    "change unavailable": (refunded, "change:1:unavailable"),
+    "change refused": (captured, "change:1:refused"),
+    "change early": (refunded, "change:1:early"),
+    "read unavailable-twice": (hosted, "read:1:unavailable-twice"),
+    "change captured": (captured, "change:1:captured"),
+    "change voided": (captured, "change:1:voided"),
+    "press twice": (hosted, "press:1:twice"),
+    "press again-later": (hosted, "press:1:again-later"),
+    "press another-pays": (hosted, "press:1:another-pays"),
+    "press one-less": (hosted, "press:1:one-less"),
+    "press in-parts": (hosted, "press:1:in-parts"),
+    "action fails": (hosted, "action:2:fails"),
+    "action opens-page": (hosted, "action:2:opens-page"),
+    "action returns-first": (hosted, "action:2:returns-first"),
+    "action returns-unpaid": (hosted, "action:2:returns-unpaid"),
+    "action fails-then-pays": (hosted, "action:2:fails-then-pays"),
+    "action too-late": (transferred, "action:1:too-late"),
+    "action last-moment": (hosted, "action:2:last-moment"),
+    "action short": (transferred, "action:1:short"),
+    "action surplus": (transferred, "action:1:surplus"),
+    "action pays-later": (tried_twice, "action:1:pays-later"),
+    "action other-tab": (tried_twice, "action:2:other-tab"),
+    "action pays-both": (tried_twice, "action:2:pays-both"),
+    "action cancels": (hosted, "action:2:cancels"),
+    "action cancels-later": (tried_twice, "action:2:cancels-later"),
+    "action walks-away": (transferred, "action:1:walks-away"),
+    "action lapses": (captured, "action:1:lapses"),
+    "action restarted": (hosted, "action:2:restarted"),
+    "time restarted": (hosted, "time:1:restarted"),
+    "attempt declined": (screened, "attempt:1:declined"),
+    "attempt fails-later": (refunded, "attempt:2:fails-later"),
+    "attempt settles-later": (refunded, "attempt:2:settles-later"),
+    "attempt charge-declined": (renewed, "attempt:2:charge-declined"),
+    "attempt charge-later": (renewed, "attempt:2:charge-later"),
+}
+"""Where each row must be planned, by a kind of step and its name."""
+
+
+def planned(sandbox: PaymentSandbox, flow: Callable[[Shop], None], **options: bool) -> list[str]:
+    """Return the changes that a rehearsal of a flow plans."""
+    run = TestRun(None, None, lambda name: None, lambda: True, judge)
+    run.attach(sandbox)
+    set_observer(run)
+    flow(Shop(sandbox, **options))
+    set_observer(None)
+    return [change.name for change in plan(run.steps, VARIATIONS, can_restart=True)]
+
+
+def test_the_table_has_at_most_forty_rows_and_each_has_its_place() -> None:
+    """No row is without a place in this module."""
+    assert len(VARIATIONS) <= ROWS_MAX
+    assert {f"{kind} {row.name}" for row in VARIATIONS for kind in row.kinds} == {*PLANNED}
+
+
+@pytest.mark.payment_settings(mode="live")
+@pytest.mark.parametrize("row", PLANNED)
+def test_a_row_is_planned_where_it_should_be(payment_sandbox: PaymentSandbox, row: str) -> None:
+    """The rehearsal of a small test plans the row."""
+    flow, change = PLANNED[row]
+    assert change in planned(payment_sandbox, flow)
+
+
+def test_a_page_that_customers_open_needs_no_return_page(payment_sandbox: PaymentSandbox) -> None:
+    """Only the acts that need a return page are left out without one, and splitting needs a number."""
+    names = planned(payment_sandbox, hosted, has_return=False)
+    assert "action:2:opens-page" in names
+    assert not [name for name in names if "returns" in name]
+
+
+def test_each_label_has_its_first_and_its_last_step(payment_sandbox: PaymentSandbox) -> None:
+    """A row is planned at the first and the last step of a label, in the order of the table."""
+    names = planned(payment_sandbox, read_often)
+    assert names == ["read:1:unavailable-twice", "read:5:unavailable-twice"]
