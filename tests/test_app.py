@@ -20,6 +20,7 @@ from tests.support.ports import free_port
 from tests.support.shop import Received, Shop
 
 AUTH = ("sandbox-key", "")
+AS_JSON = {"Content-Type": "application/json"}
 TRANSFER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "bank-transfer"}]}
 
 
@@ -77,6 +78,15 @@ def test_a_forged_host_does_not_become_the_public_url() -> None:
     assert order["order_url"].startswith("127.0.0.1:5000/pay/")
 
 
+def test_an_application_below_a_path_of_another_names_the_path() -> None:
+    """The addresses of pages begin with the path where the application is mounted."""
+    client = create_app().test_client()
+    order = client.post("/v1/orders/", json=TRANSFER, auth=AUTH, base_url="http://localhost/mount").get_json()
+    assert order["order_url"].startswith("localhost/mount/pay/")
+    page = client.get("/", base_url="http://localhost/mount", headers={"Accept": "text/html"})
+    assert page.headers["Location"].endswith("/mount/dashboard/")
+
+
 @contextmanager
 def running(*command: str, port: int) -> Iterator[str]:
     """Run a server, and yield its address once it answers."""
@@ -125,6 +135,17 @@ def test_the_answer_comes_before_the_webhook_under_each_server(name: str, shop: 
         assert was_answered == [True]
         with requests.get(f"{url}/control/events/", auth=AUTH, stream=True, timeout=60) as events:
             assert next(events.iter_lines()) == b": watching"
+        sent = (json.dumps(order).encode(), b" " * (1 << 20))
+        whole = requests.post(
+            f"{url}/v1/orders/", data=iter(sent[:1]), auth=AUTH, headers=AS_JSON, timeout=30
+        )
+        large = requests.post(f"{url}/v1/orders/", data=iter(sent), auth=AUTH, headers=AS_JSON, timeout=30)
+        assert (whole.status_code, large.status_code) == (201, 413)
+        for fault in ({"reset": True}, {"truncate": True}):
+            faults = {"faults": [{"when": {"path": "/v1/orders/"}, "then": fault}]}
+            assert requests.put(f"{url}/control/faults/", json=faults, auth=AUTH, timeout=30).ok
+            with pytest.raises(requests.RequestException):
+                requests.post(f"{url}/v1/orders/", json=order, auth=AUTH, timeout=30)
         dashboard = requests.get(f"{url}/", headers={"Accept": "text/html"}, timeout=60)
         assert dashboard.text.startswith("<!doctype html>")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from payment_sandbox.ui.docs import docs, show_unknown_path
 from payment_sandbox.ui.pages import pages
 from payment_sandbox.ui.templates import template_loader
 from payment_sandbox.web.auth import has_known_host
+from payment_sandbox.web.bodies import STATE_BYTES_MAX
 from payment_sandbox.web.call import EMPTY_SEGMENTS, EXTENSION, begin_call, current_call, end_call
 from payment_sandbox.web.control import control
 from payment_sandbox.web.error_answers import answer_for
@@ -100,7 +102,7 @@ def use_first_address() -> None:
     """Use the address of the first request as the public URL, unless the host name may be a forged one."""
     call = current_call()
     if not call.site.public_url and has_known_host(call):
-        call.site.change_public_url(call.request.host_url.rstrip("/"))
+        call.site.change_public_url(call.request.root_url.rstrip("/"))
 
 
 def build_app(
@@ -140,7 +142,7 @@ def build_app(
     app.register_blueprint(docs)
 
     _refuse_own_path(app, site)
-    app.wsgi_app = NormalizedPaths(app.wsgi_app, site)  # type: ignore[method-assign]
+    app.wsgi_app = NormalizedRequests(app.wsgi_app, site)  # type: ignore[method-assign]
     return app
 
 
@@ -180,8 +182,11 @@ class SandboxTestClient(FlaskClient):
         return super().open(*args, **{"buffered": True, **options})
 
 
-class NormalizedPaths:
-    """Gives an application the path below that of the public URL, without empty segments (A64, A77)."""
+class NormalizedRequests:
+    """Gives an application the path below that of the public URL, without empty segments (A64, A77).
+
+    A chunked body is read here, because its length decides how it is answered.
+    """
 
     def __init__(self, application: "WSGIApplication", site: Site) -> None:
         self._application = application
@@ -192,12 +197,15 @@ class NormalizedPaths:
         base, path = self._site.base_path, environ.get("PATH_INFO", "")
         if base:
             environ["SCRIPT_NAME"] = base
-            if path.startswith(f"{base}/"):  # some proxies keep it
-                path = environ["PATH_INFO"] = path.removeprefix(base)
+            if f"{path}/".startswith(f"{base}/"):  # some proxies keep it
+                path = environ["PATH_INFO"] = path.removeprefix(base) or "/"
         if "//" in path:
             environ["PATH_INFO"] = _API_ROOT.sub(r"/\1/", path)
             if environ["PATH_INFO"] != path:
                 environ[EMPTY_SEGMENTS] = True
+        if environ.pop("HTTP_TRANSFER_ENCODING", None) is not None:
+            body = environ["wsgi.input"].read(STATE_BYTES_MAX + 1)
+            environ["wsgi.input"], environ["CONTENT_LENGTH"] = BytesIO(body), str(len(body))
         return self._application(environ, start_response)
 
 

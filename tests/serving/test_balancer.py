@@ -61,6 +61,17 @@ def call(url: str, method: str, path: str, key: str = "") -> requests.Response:
         Event().wait(0.1)
 
 
+def health(url: str) -> int:
+    """Return the status of a server's health, once it listens."""
+    until = monotonic_seconds() + TAKEOVER_SECONDS
+    while True:
+        try:
+            return requests.get(url, timeout=20).status_code
+        except requests.ConnectionError:
+            assert monotonic_seconds() < until
+            Event().wait(0.1)
+
+
 def test_one_server_dies_behind_the_balancer_of_the_page(postgres: Postgres, tmp_path: Path) -> None:
     """The commands of the page, as pasted: when the writer is killed, the other one goes on behind the same address."""
     require("haproxy")
@@ -79,7 +90,7 @@ def test_one_server_dies_behind_the_balancer_of_the_page(postgres: Postgres, tmp
         stack.enter_context(started(tmp_path, "haproxy", "-db", "-f", str(tmp_path / "haproxy.cfg")))
         order = call(url, "POST", "/v1/orders/", "first").json()
         assert order["order_url"].startswith(url.removeprefix("http://"))
-        healths = {port: requests.get(f"http://127.0.0.1:{port}/health/").status_code for port in ports}
+        healths = {port: health(f"http://127.0.0.1:{port}/health/") for port in ports}
         assert sorted(healths.values()) == [200, 503]
         (writer,) = (port for port, status in healths.items() if status == 200)
         servers[writer].kill()

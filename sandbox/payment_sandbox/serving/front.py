@@ -84,7 +84,7 @@ class Placement(Enum):
 def place(environ: Mapping[str, Any], length: int, registry: Registry) -> Placement:
     """Decide where a call runs: on a thread, unless it cannot wait; ``length`` is that of its body."""
     path = environ["PATH_INFO"]
-    if path.startswith(HEALTH_PATH):
+    if path.rstrip("/") == HEALTH_PATH:
         return Placement.EVENT_LOOP
     if not path.startswith(MERCHANT_PATHS) or "HTTP_IDEMPOTENCY_KEY" in environ:
         return Placement.THREAD
@@ -256,9 +256,9 @@ class Front:
             with suppress(RuntimeError):  # the loop has stopped
                 self._loop.call_soon_threadsafe(settle)
 
+        self._threads.run(run)
         self._threads_used += 1
         future.add_done_callback(self._free_thread)
-        self._threads.run(run)
         try:
             return await shield(future)
         except CancelledError:  # the client has disconnected, and the thread goes on

@@ -42,11 +42,7 @@ class PlainServer:
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """Closes cut connections, and logs nothing."""
+    """Logs nothing."""
 
     def log(self, *_: object) -> None:
         """Do nothing, because the journal records all calls."""
-
-    def connection_dropped(self, error: BaseException, environ: object = None) -> None:
-        """Close the connection after a fault cut the response."""
-        self.close_connection = True

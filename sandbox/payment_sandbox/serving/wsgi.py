@@ -52,6 +52,6 @@ def environment(http: "web.BaseRequest") -> dict[str, Any]:
 def variable_of(header: str) -> str | None:
     """Return the WSGI variable of a header; None if the header has no variable of its own."""
     name = header.upper().replace("-", "_")
-    if "_" in header or name == "TRANSFER_ENCODING":  # the body is already decoded
+    if "_" in header or name in ("TRANSFER_ENCODING", "UPGRADE"):  # the body is decoded; nothing is upgraded
         return None
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"

@@ -36,7 +36,7 @@ EMPTY_SEGMENTS: Final = "payment_sandbox.empty_segments"
 """The variable of the WSGI environment that says that empty segments of the path were removed."""
 
 
-class ConnectionCut(Exception):
+class ConnectionCut(ConnectionError):
     """The sandbox cuts the connection, to simulate a broken network: the iterable of a response raises it."""
 
 

@@ -7,7 +7,8 @@ fault is a no-op by accident.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from math import ceil
-from typing import Any, ClassVar, Generic, TypeVar
+from socket import SHUT_RDWR
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 from flask import Response
 
@@ -118,7 +119,7 @@ class SendHalfBody(Behaviour[Truncate], effect=Truncate):
 
         def send_half() -> Iterator[bytes]:
             yield body[: len(body) // 2]
-            raise ConnectionCut
+            _cut(call)
 
         short = Response(send_half(), status=response.status_code, headers=response.headers)
         short.headers["Content-Length"] = str(len(body))
@@ -212,9 +213,20 @@ def _configured_fault(call: Call) -> Fault | None:
 
 def _no_response(call: Call, lost_status: int | None) -> Response:
     call.notes.is_cut, call.notes.lost_status = True, lost_status
-    return Response(_CutBeforeTheFirstByte())
+    return Response(_CutBeforeTheFirstByte(call))
 
 
 class _CutBeforeTheFirstByte(Iterator[bytes]):
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
     def __next__(self) -> bytes:
-        raise ConnectionCut
+        _cut(self._call)
+
+
+def _cut(call: Call) -> NoReturn:
+    """Cut the connection: WSGI servers do so after an error, except for werkzeug's."""
+    connection = call.request.environ.get("werkzeug.socket")
+    if connection is not None:
+        connection.shutdown(SHUT_RDWR)
+    raise ConnectionCut
