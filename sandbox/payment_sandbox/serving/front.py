@@ -10,8 +10,8 @@ import logging
 import socket
 import struct
 from asyncio import CancelledError, Future, shield
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
 from enum import Enum, auto
 from functools import partial
 from io import BytesIO
@@ -304,16 +304,19 @@ class Front:
             return _error(503, TOO_MANY_WATCH)
         self._streams_used += 1
         try:
-            await response.prepare(http)
-            if http.method != hdrs.METH_HEAD:
-                async for text in self._events(stream):
-                    await response.write(text.encode())
+            async with aclosing(self._events(stream)) as batches:
+                first = await anext(batches, "")  # what happens once the client has the headers is watched
+                await response.prepare(http)
+                if http.method != hdrs.METH_HEAD:
+                    await response.write(first.encode())
+                    async for text in batches:
+                        await response.write(text.encode())
             await response.write_eof()
         finally:
             self._streams_used -= 1
         return response
 
-    async def _events(self, stream: EventStream) -> AsyncIterator[str]:
+    async def _events(self, stream: EventStream) -> AsyncGenerator[str, None]:
         """Yield batches of events; a publication wakes the stream."""
         wakeup = asyncio.Event()
 
