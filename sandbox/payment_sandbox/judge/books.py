@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents, euros
-from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 
 
@@ -36,10 +35,8 @@ class BookEntry:
             return entry
         known = [field.name for field in fields(cls)]
         if not isinstance(entry, Mapping) or not {"purchase", "orders"} <= entry.keys() <= set(known):
-            raise ValueError(
-                f"payment_books must return entries with {', '.join(known)} (the first two required); "
-                f"not {entry!r}"
-            )
+            wanted = f"entries with {', '.join(known)} (the first two required)"
+            raise ValueError(f"payment_books must return {wanted}; not {entry!r}")
         return cls(**entry)
 
 
@@ -65,7 +62,8 @@ class Purchase(NamedTuple):
     @classmethod
     def of(cls, orders: Sequence[Order], open_refunds: Iterable[str]) -> "Purchase":
         """Sum up the money of the orders."""
-        held = [authorization for order in orders for authorization in _authorizations(order)]
+        attempts = [attempt for order in orders for attempt in order.transactions]
+        held = [each.authorization for each in attempts if each.authorization is not None]
         refunds = [refund for order in orders for refund in order.refunds if not refund.failed]
         waiting = sum(each.amount_cents * (each.refund_id in open_refunds) for each in refunds)
         returned = sum(refund.amount_cents for refund in refunds) - waiting
@@ -86,7 +84,10 @@ def compare(entries: Sequence[BookEntry], orders: Sequence[Order]) -> list[BookP
     problems: list[BookProblem] = []
     for entry in entries:
         own = [by_id.pop(order_id) for order_id in dict.fromkeys(entry.orders) if order_id in by_id]
-        problems += _problems(entry, Purchase.of(own, waiting))
+        named, money = own[-1].id if own else None, Purchase.of(own, waiting)
+        for check in (_goods, _payments, _returns):
+            for kind, cents, sentence in check(entry, money):
+                problems.append(BookProblem(kind, f"{entry.purchase}: {sentence}", named, cents))
     for order in by_id.values():
         net = Purchase.of([order], waiting).net
         sentence = f"the customer paid {euros(net)} for an order that the shop does not know"
@@ -95,13 +96,6 @@ def compare(entries: Sequence[BookEntry], orders: Sequence[Order]) -> list[BookP
 
 
 Difference = tuple[str, Cents, str]
-
-
-def _problems(entry: BookEntry, money: Purchase) -> Iterator[BookProblem]:
-    named = money.orders[-1].id if money.orders else None
-    for check in (_goods, _payments, _returns):
-        for kind, cents, sentence in check(entry, money):
-            yield BookProblem(kind, f"{entry.purchase}: {sentence}", named, cents)
 
 
 def _goods(entry: BookEntry, money: Purchase) -> Iterator[Difference]:
@@ -119,20 +113,17 @@ def _goods(entry: BookEntry, money: Purchase) -> Iterator[Difference]:
 
 def _payments(entry: BookEntry, money: Purchase) -> Iterator[Difference]:
     """Compare what was marked as paid with what was paid."""
-    known = sum(max(order.received_cents, _authorized(order)) for order in money.orders)
+    each_order = [Purchase.of([order], ()) for order in money.orders]
+    known = sum(max(each.received, each.authorized) for each in each_order)
     if 0 < known < entry.paid and entry.shipped <= money.received + money.reserved:
         believed = f"the shop marks {euros(entry.paid)} as paid"
         yield "paid-in-part", entry.paid - known, f"{believed}, but only {euros(known)} was paid"
     if money.net > 0 and not entry.paid and not entry.cancelled:
         yield from _missed(money)
-    paid = [order for order in money.orders if Purchase.of([order], ()).net > 0 or _reserved(order)]
-    kept = money.net + money.reserved
-    if len(paid) > 1 and kept > entry.amount:
-        yield (
-            "paid-twice",
-            kept - entry.amount,
-            f"the customer paid {len(paid)} times, {euros(kept)} in total",
-        )
+    times, kept = sum(each.net > 0 or each.reserved > 0 for each in each_order), money.net + money.reserved
+    if times > 1 and kept > entry.amount:
+        total = f"the customer paid {times} times, {euros(kept)} in total"
+        yield "paid-twice", kept - entry.amount, total
 
 
 def _returns(entry: BookEntry, money: Purchase) -> Iterator[Difference]:
@@ -149,21 +140,9 @@ def _returns(entry: BookEntry, money: Purchase) -> Iterator[Difference]:
 
 def _missed(money: Purchase) -> Iterator[Difference]:
     """Find a payment that the books lack; a transfer that pays only a part of an order is none."""
-    if all(_authorized(order) for order in money.orders if order.received_cents):
+    if all(Purchase.of([order], ()).authorized for order in money.orders if order.received_cents):
         sentence = f"{euros(money.net)} was captured, but the shop's books show no payment"
         yield "capture-missed", money.net, sentence
     elif any(order.received_cents >= order.amount_cents for order in money.orders):
         sentence = f"the customer paid {euros(money.net)}, but the shop does not mark it as paid"
         yield "payment-missed", money.net, sentence
-
-
-def _authorizations(order: Order) -> list[Authorization]:
-    return [each.authorization for each in order.transactions if each.authorization is not None]
-
-
-def _authorized(order: Order) -> Cents:
-    return Purchase.of([order], ()).authorized
-
-
-def _reserved(order: Order) -> Cents:
-    return Purchase.of([order], ()).reserved
