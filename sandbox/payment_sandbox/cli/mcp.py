@@ -76,6 +76,10 @@ def _form_of(made: "ControlCommand") -> type[Form]:
     return type(made.name, (Form,), {"__doc__": made.about, **fields})
 
 
+def _make_order(sandbox: SandboxClient, name: str, order_id: str | None = None, **order: Any) -> Any:
+    return trigger(sandbox, name, order_id, **order)
+
+
 class Tools:
     """The tools by name: the form of the arguments, and the function that gets them."""
 
@@ -86,7 +90,7 @@ class Tools:
             if not each.is_stream
         }
         for name, form, run in (
-            ("make_order", MakeOrderForm, partial(trigger, sandbox)),
+            ("make_order", MakeOrderForm, partial(_make_order, sandbox)),
             ("docs", DocsForm, sections.section),
         ):
             self.by_name[name] = (form, lambda form=form, run=run, **given: run(**read(form(), given)))

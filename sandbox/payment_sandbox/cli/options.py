@@ -75,17 +75,6 @@ class NumberOption(click.IntRange):
             self.fail(f"{value!r} is not a whole number from {self.min}{upper}", param, ctx)
 
 
-class SecondsOption(click.FloatRange):
-    """A number of seconds within bounds, with readable errors."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert an argument to a number."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"{value!r} is not a number from {self.min} to {self.max}", param, ctx)
-
-
 class Port(NumberOption):
     """A port; ignores the tcp:// URL that Kubernetes and Docker links set in SANDBOX_PORT."""
 

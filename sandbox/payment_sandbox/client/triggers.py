@@ -49,7 +49,7 @@ def _remaining_steps(known: OrderOverview, steps: tuple[RecipeStep, ...]) -> tup
     return steps[1:] if is_paid and len(steps) > 1 and steps[0].action == "pay" else steps
 
 
-def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **order: Any) -> OrderOverview:
+def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, /, **order: Any) -> OrderOverview:
     """Create an order in a state, or bring an existing order to the state; return its overview.
 
     ``order`` sets fields of the new order, such as ``amount``.

@@ -61,7 +61,7 @@ class Recipe(NamedTuple):
     steps: tuple[RecipeStep, ...] = ()
     mode: str | None = None  # required mode; None: any
 
-    def creation(self, name: str, **fields: Any) -> Json:
+    def creation(self, name: str, /, **fields: Any) -> Json:
         """Build the body of the create call."""
         return {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **self.order, **fields}
 

@@ -3,21 +3,17 @@
 import json
 import sys
 from collections import defaultdict
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Annotated, Any, Final
 
 import click
 
 from payment_sandbox import judge
-from payment_sandbox.cli.options import SecondsOption, say, short_time
+from payment_sandbox.cli.options import say
 from payment_sandbox.cli.remote.command_run import CommandRun, format_value, remote
-from payment_sandbox.client import project_review
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.projects.events import Event
-
-if TYPE_CHECKING:
-    from payment_sandbox.web.answers.records import JournalEntry
 
 TIMED_OUT: Final = 408
 NOT_READY: Final = 503
@@ -30,9 +26,8 @@ EVENT_SENTENCES: Final = {
 }
 
 
-@remote("health", example="health")
-@click.argument("address", required=False, metavar="[URL]")
-def health(call: CommandRun) -> None:
+@remote("health")
+def health(call: CommandRun, address: Annotated[str | None, "[URL]"] = None) -> None:
     """Check whether a server is ready; a standby is not, so the exit code is 1."""
     try:
         answer = call.sandbox.health()
@@ -41,10 +36,10 @@ def health(call: CommandRun) -> None:
             raise
         say(STANDBY)
         sys.exit(1)
-    call.show(answer, lambda answer: f"{answer['status']}, version {answer['version']}")
+    call.show(answer, "{status}, version {version}")
 
 
-@remote("watch", example="watch --json")
+@remote("watch --json")
 def watch(call: CommandRun) -> None:
     """Stream the project's events until Ctrl-C."""
     for event in call.sandbox.events():
@@ -63,82 +58,55 @@ def _event_text(event: Event) -> str:
     return EVENT_SENTENCES.get(event.kind, "").format_map(defaultdict(str, values)).strip()
 
 
-@remote("wait", example="wait --order last --status completed --timeout 5")
-@click.option("--order", help="Wait until this order has the --status.")
-@click.option("--status", help="The status to wait for.")
-@click.option("--webhook", help="Wait for an answer to a webhook of this order.")
-@click.option("--idle", is_flag=True, help="Wait until no event is pending and no webhook is in flight.")
-@click.option("--timeout", default=10.0, show_default=True, type=SecondsOption(0, 60), help="Real seconds.")
+@remote("wait --order last --status completed --timeout 5", call=SandboxClient.wait)
 def wait(
-    call: CommandRun, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
+    call: CommandRun,
+    *,
+    webhook: Annotated[str | None, "Wait for an answer to a webhook of this order."] = None,
+    **state: Any,
 ) -> None:
     """Wait for a status, a webhook or an idle project; exit code 1 on timeout."""
-    if (order is None) != (status is None) or not (order or webhook or idle):
+    has_order = state["order_id"] is not None
+    if has_order != (state["status"] is not None) or not (has_order or webhook or state["idle"]):
         raise click.UsageError("give --order with --status, --webhook, or --idle")
+    state["webhook"] = call.order_id(webhook) if webhook is not None else None
     try:
-        state = call.sandbox.wait(
-            order_id=call.order_id(order) if order is not None else None,
-            status=status,
-            webhook=call.order_id(webhook) if webhook is not None else None,
-            idle=idle,
-            timeout_seconds=timeout,
-        )
+        reached: Any = call.sandbox.wait(**state)
     except SandboxError as refused:
         if refused.status != TIMED_OUT:
             raise
         say(refused.value, to_stderr=True)
         sys.exit(1)
-    call.show(
-        state, lambda answer: ", ".join(f"{name} is {format_value(value)}" for name, value in answer.items())
-    )
+    call.show(reached, lambda shown: ", ".join(f"{name} is {format_value(shown[name])}" for name in shown))
 
 
-@remote("journal", example="journal --method POST --status 400")
-@click.option("--method", help="Only requests with this HTTP method.")
-@click.option("--path", help="Only requests to this path.")
-@click.option("--status", type=int, help="Only requests answered with this status.")
-@click.option("--order", help="Only requests about this order.")
-def journal(
-    call: CommandRun, method: str | None, path: str | None, status: int | None, order: str | None
-) -> None:
+@remote("journal --method POST --status 400", call=SandboxClient.journal)
+def journal(call: CommandRun, **filters: Any) -> None:
     """List the shop's requests to the merchant API with their responses."""
-    order_id = call.order_id(order) if order is not None else None
-    method = method.upper() if method is not None else None
-    entries = call.sandbox.journal(method=method, path=path, status=status, order_id=order_id)
-
-    def row(item: "JournalEntry") -> tuple[object, ...]:
-        refused = item["response"].get("error") if isinstance(item["response"], dict) else None
-        note = f"{refused['type']}: {refused['value']}" if refused else ", ".join(item["ignored"])
-        return short_time(item["at"]), item["method"], item["path"], item["status"], item["rule"], note
-
-    heads = ("at", "method", "path", "status", "rule", "refused or ignored")
-    call.table(entries, lambda answer: map(row, answer), heads, "no requests")
+    filters["method"] = (filters["method"] or "").upper() or None
+    columns = "at method path status rule refused=response.error.value ignored"
+    call.table(call.sandbox.journal(**filters), columns, "no requests")
 
 
-@remote("review", example="review --all-projects")
-@click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
-def review(call: CommandRun, all_projects: bool) -> None:
+@remote("review --all-projects")
+def review(
+    call: CommandRun,
+    *,
+    all_projects: Annotated[bool, "Review all projects; may need the control token."] = False,
+) -> None:
     """List the integration's mistakes; exit code 1 if there are any."""
-    named = _fetch_findings(call, all_projects=all_projects)
-    tests = [make_printable(name) for name, _ in named]
-    call.show(
-        [finding._asdict() for _, finding in named],
-        lambda answer: (
-            "\n".join(map(partial(_finding_text, call.sandbox.base_url), answer, tests))
-            or "no mistakes found"
-        ),
-    )
-    sys.exit(1 if any(not finding.healed for _, finding in named) else 0)
+    own = {"name": "", "findings": call.sandbox.reviewed()["items"]} if not all_projects else None
+    reviews: list[Any] = [own] if own is not None else list(call.sandbox.all_findings())
+    found = [(judge.Finding.from_data(item), each["name"]) for each in reviews for item in each["findings"]]
 
+    def readable(shown: list[dict[str, Any]]) -> str:
+        texts = []
+        for finding, (_, test) in zip(shown, found, strict=True):  # a test is named like its project
+            finding["page"] = f"{call.sandbox.base_url}{finding['page']}"
+            texts.append(
+                f"{judge.Finding(**finding)}" + (f"\n  Test: {make_printable(test)}" if test else "")
+            )
+        return "\n".join(texts) or "no mistakes found"
 
-def _finding_text(base_url: str, finding: dict[str, Any], test: str) -> str:
-    text = str(judge.Finding(**{**finding, "page": f"{base_url}{finding['page']}"}))
-    return f"{text}\n  Test: {test}" if test else text
-
-
-def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[tuple[str, judge.Finding]]":
-    """Return the findings, those of all projects with the name of theirs, which is that of the test."""
-    if not all_projects:
-        return [("", finding) for finding in project_review.review(call.sandbox)]
-    reviews: list[Any] = list(call.sandbox.all_findings())
-    return [(each["name"], judge.Finding.from_data(item)) for each in reviews for item in each["findings"]]
+    call.show([finding._asdict() for finding, _ in found], readable)
+    sys.exit(1 if any(not finding.healed for finding, _ in found) else 0)

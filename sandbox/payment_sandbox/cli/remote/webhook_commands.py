@@ -4,35 +4,31 @@ import json
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import click
+from typing import Annotated, Final, Literal
 
 from payment_sandbox.cli.options import fail, print_once, say, short_time, trust_of_option
 from payment_sandbox.cli.remote.command_run import NEWEST, CommandRun, remote
 from payment_sandbox.client import listening
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.posting import webhook_poster
-
-if TYPE_CHECKING:
-    from payment_sandbox.web.answers.records import Webhook
+from payment_sandbox.web.answers.records import Webhook
 
 DELIVERED, LOST, UNSENT = "delivered", "lost", "unsent"
 STOP_SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
+State = Literal["pending", "delivered", "failed", "lost", "unsent"]
 
 
-@remote("webhooks", example="webhooks --state failed")
-@click.option("--order-id", "--order", help="Only webhooks of this order.")
-@click.option(
-    "--state",
-    type=click.Choice(["pending", DELIVERED, "failed", LOST, UNSENT]),
-    help="Only webhooks in this state.",
-)
-def webhooks(call: CommandRun, order_id: str | None, state: str | None) -> None:
+@remote("webhooks --state failed")
+def webhooks(
+    call: CommandRun,
+    *,
+    order_id: Annotated[str | None, "Only webhooks of this order."] = None,
+    state: Annotated[State | None, "Only webhooks in this state."] = None,
+) -> None:
     """List webhooks with the outcomes of their attempts."""
-    query = {"order_id": call.order_id(order_id) if order_id is not None else None, "state": state}
+    query = {"order_id": order_id, "state": state}
     answer = call.sandbox.call("GET", "/control/webhooks/", query=query)
     if state is None:
         unsent = call.sandbox.call("GET", "/control/webhooks/", query={**query, "state": UNSENT})
@@ -42,7 +38,7 @@ def webhooks(call: CommandRun, order_id: str | None, state: str | None) -> None:
     call.show(answer, _format_webhooks)
 
 
-def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
+def _format_webhooks(answer: Mapping[str, list[Webhook]]) -> str:
     lines = []
     for item in answer["items"]:
         state = LOST if item["lost"] else item["state"]
@@ -56,24 +52,27 @@ def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
     return "\n".join(lines) or "no webhooks"
 
 
-@remote("redeliver", example="redeliver last")
-@click.argument("webhook", required=False)
-@click.option("--to", "target", help="Deliver all unsent webhooks to this address.")
-def redeliver(call: CommandRun, webhook: str | None, target: str | None) -> None:
+@remote("redeliver last")
+def redeliver(
+    call: CommandRun,
+    webhook: str | None = None,
+    *,
+    to: Annotated[str | None, "Deliver all unsent webhooks to this address."] = None,
+) -> None:
     """Resend a webhook: by its id, the newest one of an order, or the last one of the project.
 
     With --to, deliver all webhooks that were not sent because no address was set.
     """
-    if (webhook is None) == (target is None):
+    if (webhook is None) == (to is None):
         fail("give a webhook, or --to with an address")
-    if target is not None:
-        delivered = call.sandbox.deliver_unsent(target if "://" in target else f"http://{target}")
+    if to is not None:
+        delivered = call.sandbox.deliver_unsent(to if "://" in to else f"http://{to}")
         call.show({"items": delivered}, _format_webhooks)
     if webhook is not None:
         call.show(_resend(call, webhook), lambda item: _format_webhooks({"items": [item]}))
 
 
-def _resend(call: CommandRun, webhook: str) -> "Webhook":
+def _resend(call: CommandRun, webhook: str) -> Webhook:
     known = call.sandbox.webhooks()
     matching = known if webhook == NEWEST else [item for item in known if item["id"].startswith(webhook)]
     if not matching:
@@ -89,16 +88,14 @@ def _resend(call: CommandRun, webhook: str) -> "Webhook":
     return call.sandbox.redeliver(matching[-1]["id"])
 
 
-@remote(
-    "listen",
-    example="listen --forward-to http://localhost:3000/webhook",
-)
-@click.option("--forward-to", required=True, help="The shop's webhook address, as seen from this machine.")
-@click.option(
-    "--shop-ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates to trust for the shop."
-)
-@click.option("--insecure", is_flag=True, help="Do not check the certificate of the shop.")
-def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bool) -> None:
+@remote("listen --forward-to http://localhost:3000/webhook")
+def listen(
+    call: CommandRun,
+    *,
+    forward_to: Annotated[str, "The shop's webhook address, as seen from this machine."],
+    shop_ca: Annotated[Path | None, "Certificates to trust for the shop."] = None,
+    insecure: Annotated[bool, "Do not check the certificate of the shop."] = False,
+) -> None:
     """Forward the project's webhooks to a shop that the server cannot reach, until Ctrl-C.
 
     The server records the shop's answers and schedules retries as usual. Webhooks wait while the server or
@@ -111,26 +108,17 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
         line = json.dumps(result.as_mapping()) if call.as_json else make_printable(_format_forwarded(result))
         print_once(f"{line}\n")
 
-    def on_server_change(problem: str | None) -> None:
-        if problem is None:
-            say(
-                f"Forwarding webhooks of {call.sandbox.base_url} to {forward_to}; stop with Ctrl-C.",
-                to_stderr=True,
-            )
-        else:
-            say(
-                f"the sandbox is unreachable: {problem}; webhooks wait until the sandbox is back",
-                to_stderr=True,
-            )
+    def print_server(problem: str | None) -> None:
+        forwarding = f"Forwarding webhooks of {call.sandbox.base_url} to {forward_to}; stop with Ctrl-C."
+        waiting = f"the sandbox is unreachable: {problem}; webhooks wait until the sandbox is back"
+        say(forwarding if problem is None else waiting, to_stderr=True)
 
-    listener = listening.Listener(
-        call.sandbox,
-        forward_to,
-        on_forwarded=print_forwarded,
-        on_server=on_server_change,
-        send=webhook_poster(trusted),
+    send = webhook_poster(trusted)
+    _run_listener(
+        listening.Listener(
+            call.sandbox, forward_to, on_forwarded=print_forwarded, on_server=print_server, send=send
+        )
     )
-    _run_listener(listener)
 
 
 def _run_listener(listener: listening.Listener) -> None:
