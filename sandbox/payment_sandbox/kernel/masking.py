@@ -69,9 +69,12 @@ def mask(text: str, api_key: str | None = None) -> str:
 
 def may_have_secret(text: str, api_key: str | None) -> bool:
     """Whether a text has the key, or anything like a card number or the name of a code; most have not."""
+    if any(map(text.__contains__, _spellings(api_key))):
+        return True
+    if _HOLE not in text and r"\u" not in text:  # an escape may continue what looks like an identifier
+        text = _IDENTIFIER.sub(_HOLE, text)
     lower = _lower(text)
-    is_clean = _NUMBER.compiled.search(lower) is None and _CODE_NAME.compiled.search(lower) is None
-    return not is_clean or any(map(text.__contains__, _spellings(api_key)))
+    return _NUMBER.compiled.search(lower) is not None or _CODE_NAME.compiled.search(lower) is not None
 
 
 @lru_cache(maxsize=64)
