@@ -3,6 +3,7 @@
 The module is copied to a folder and rehearsed there.
 """
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
 from sqlite3 import connect
@@ -118,6 +119,9 @@ class Shop:
             BookEntry(f"S-{each.number}", each.orders, 1000, each.paid, each.shipped, each.refunded)
             for each in self.sales
         ]
+
+    def restart(self) -> None:
+        """Start again."""
 
     def test(self) -> None:
         """Buy and pay."""
@@ -308,6 +312,97 @@ class RefundShop(Shop):
         super().test()
         self.asked.append(self.sales[0])
         self.refund_all()
+
+
+class ClickShop(Shop):
+    """The wrong one refunds on every click."""
+
+    def create_app(self) -> Any:
+        app = super().create_app()
+        app.add_url_rule("/refund", "refund", self.refund, methods=["POST"])
+        return app
+
+    def refund(self) -> str:
+        """Refund a part of the first sale."""
+        (sale,) = self.sales
+        if self.mistake or not sale.refunded:
+            self.call("POST", f"{sale.orders[0]}/refunds/", {"amount": 500})
+            sale.refunded += 500
+        return ""
+
+    def test(self) -> None:
+        super().test()
+        self.app.test_client().post("/refund")
+
+
+class ParcelShop(Shop):
+    """A job captures and ships what is paid; the wrong one never ships what is captured already."""
+
+    attempt = DEPOSIT
+
+    def __init__(self, sandbox: PaymentSandbox, mistake: bool) -> None:
+        super().__init__(sandbox, mistake)
+        sandbox.every("PT1H", self.ship)
+
+    def ship(self) -> None:
+        """Capture and ship."""
+        for sale in [each for each in self.sales if each.paid and not each.shipped]:
+            (order_id,) = sale.orders
+            attempt = self.read_order(order_id)["transactions"][0]
+            with suppress(RequestException):
+                self.call("POST", f"{order_id}/transactions/{attempt['id']}/captures/", {})
+                sale.shipped = 1000
+            if not self.mistake:
+                order = self.call("GET", f"{order_id}/?fields[]=amount_details")
+                sale.shipped = order["amount_details"]["captured"]
+
+    def test(self) -> None:
+        super().test()
+        self.ship()
+        self.sandbox.clock.advance("P1D")
+
+
+class HastyShop(ParcelShop):
+    """The wrong one ships, whatever becomes of the capture."""
+
+    def ship(self) -> None:
+        super().ship()
+        for sale in self.sales if self.mistake else ():
+            sale.shipped = sale.paid
+
+
+class TabsShop(Shop):
+    """A customer tries twice; the wrong one forgets the first attempt."""
+
+    def test(self) -> None:
+        self.app.test_client().post("/buy")
+        (sale,) = self.sales
+        sale.orders = [*sale.orders[: not self.mistake], self.create_order(self.attempt)["id"]]
+        self.sandbox.act(sale.orders[-1])
+
+
+class ForgetfulShop(Shop):
+    """The wrong one keeps its payments in memory only."""
+
+    def restart(self) -> None:
+        for sale in self.sales if self.mistake else ():
+            sale.paid = 0
+
+
+class LoggingShop(Shop):
+    """The wrong one writes the key to its log."""
+
+    def call(self, method: str, where: str, body: Any = None, **headers: str) -> Any:
+        logging.getLogger("shop").info("as %s", self.sandbox.api_key if self.mistake else "a shop")
+        return super().call(method, where, body, **headers)
+
+
+class TalkativeShop(Shop):
+    """The wrong one answers with the key what it could not do."""
+
+    def receive(self) -> tuple[str, int]:
+        text, status = super().receive()
+        return self.sandbox.api_key if text and self.mistake else text, status
 
 
 class PlainShop(Shop):

@@ -38,6 +38,12 @@ def payment_books(shop: shops.Shop) -> Callable[[], list[BookEntry]] | None:
     return shop.books if shop.has_books else None
 
 
+@pytest.fixture
+def payment_shop_restart(shop: shops.Shop) -> Any:
+    """Restart the shop."""
+    return shop.restart
+
+
 @pytest.mark.parametrize(("name", "mistake"), cases())
 def test_a_shop(shop: shops.Shop) -> None:
     """A customer buys and pays."""

@@ -1,14 +1,11 @@
 """Runs a copy of a suite in a separate process, and reads the report of its rehearsal."""
 
 import json
-import shutil
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from tests.support.documentation import run_command
 from tests.support.suites import PLUGINS, run_pytest
-
-CELLS: Final = Path(__file__).with_name("cells_suite.py")
 
 
 class RehearsalResult(NamedTuple):
@@ -34,19 +31,8 @@ def run_suite(folder: Path, *options: str, **environment: str) -> RehearsalResul
     report.unlink(missing_ok=True)
     options = ("-pno:cacheprovider", *options, f"--payment-rehearse-report={report}")
     result = run_pytest(folder, "-q", *options, **environment)
-    tests = read_report(folder) if report.exists() else []
+    tests = json.loads(report.read_text())["tests"] if report.exists() else []
     return RehearsalResult(result.returncode, result.stdout + result.stderr, tests)
-
-
-def read_report(folder: Path) -> list[dict[str, Any]]:
-    """Return the tests in the report of a rehearsed suite."""
-    tests: list[dict[str, Any]] = json.loads((folder / "report.json").read_text())["tests"]
-    return tests
-
-
-def copy_cells(folder: Path) -> None:
-    """Copy the small shop with its mistakes."""
-    shutil.copyfile(CELLS, folder / "test_shop.py")
 
 
 def assert_reproduced(findings: list[dict[str, Any]], folder: Path) -> None:

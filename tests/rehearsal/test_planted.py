@@ -30,6 +30,13 @@ PLANTED = (
     Planted("RefundShop", "change:1:refused", "refunds-differ", "recorded refunds of €10.00"),
     Planted("PlainShop", "read:1:unavailable-twice", "shown-differently", "We wait for your payment."),
     Planted("SqlShop", "action:1:opens-page", "paid-for-nothing", "no payment was made"),
+    Planted("ClickShop", "press:2:twice", "refunded-again", "€10.00 was refunded instead of €5.00"),
+    Planted("ParcelShop", "change:1:answer-lost", "captured-not-shipped", "its second capture for a failure"),
+    Planted("HastyShop", "change:1:voided", "shipped-unpaid", "but nothing was received for them"),
+    Planted("TabsShop", "action:1:other-tab", "unknown-money", "that the shop does not know"),
+    Planted("ForgetfulShop", "action:1:restarted", "payment-missed", MISSED),
+    Planted("LoggingShop", "unchanged", "secret", "the shop's log or output contains a key"),
+    Planted("TalkativeShop", "read:1:unavailable-twice", "secret", "response to a webhook contains a key"),
 )
 
 
@@ -67,7 +74,8 @@ def test_a_planted_mistake_is_found_with_its_cause(
 @pytest.mark.timeout(300)
 def test_right_shops_survive_a_rehearsal(tmp_path: Path) -> None:
     """No right shop has a finding when it is rehearsed to the end."""
-    shops = [*dict.fromkeys(planted.shop for planted in PLANTED), "DetailsShop"]
-    result = rehearse(tmp_path, [f"{shop} - right" for shop in shops], "--payment-rehearse")
+    shops = {planted.shop for planted in PLANTED} | {"DetailsShop"}
+    shops -= {"ClickShop", "TabsShop"}  # which keep no account of lost refunds and of double payments
+    result = rehearse(tmp_path, [f"{shop} - right" for shop in sorted(shops)], "--payment-rehearse")
     assert len(result.tests) == len(shops)
     assert (result.code, result.findings) == (0, []), result.text[-3000:]

@@ -1,17 +1,21 @@
-"""Each row of the table is planned where it should be; a row that is planned nowhere finds nothing."""
+"""Each row of the table is planned where it should be, and changes what happens there."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import pytest
 from flask import Flask, request
 
 from payment_sandbox import PaymentSandbox
+from payment_sandbox.judge.history import history
+from payment_sandbox.testing.servers import PaymentSandboxServer
 from payment_sandbox.testing.shops.submitting import set_observer
 from pytest_payment_sandbox.rehearsal.judging import judge
 from pytest_payment_sandbox.rehearsal.run import TestRun
-from pytest_payment_sandbox.rehearsal.steps import plan
-from pytest_payment_sandbox.rehearsal.variations import VARIATIONS
+from pytest_payment_sandbox.rehearsal.scenes import RESTART_FIXTURE, orders_of
+from pytest_payment_sandbox.rehearsal.steps import UNCHANGED, plan
+from pytest_payment_sandbox.rehearsal.variations import VARIATIONS, parse_change
 
 CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual"}
 WALLET: Final = {"payment_method": "wallet-web"}
@@ -25,26 +29,40 @@ class Shop:
         self.sandbox, self.has_return = sandbox, has_return
         self.app = Flask("shop")
         self.app.add_url_rule("/buy", view_func=self.buy, methods=["POST"])
+        self.app.add_url_rule("/cancel/<order_id>", view_func=self.cancel, methods=["POST"])
         self.app.add_url_rule("/webhook", view_func=self.webhook, methods=["POST"])
         self.app.add_url_rule("/thanks", "thanks", lambda: "thanks")
         sandbox.deliver_to(self.app)
         self.attempts: list[dict[str, Any]] = []
+        self.heard: list[str] = []
 
     def call(self, method: str, path: str = "", body: Any = None) -> Any:
         """Call the service."""
         url = f"{self.sandbox.base_url}/v1/orders/{path}"
-        return self.sandbox.session.request(method, url, json=body, timeout=60).json()
+        answer = self.sandbox.session.request(method, url, json=body, timeout=60)
+        self.heard.append(f"answer to {method}")
+        return answer.json()
 
     def buy(self) -> str:
-        """Create an order."""
-        body = {"currency": "EUR", "amount": 1295, "transactions": self.attempts}
+        """Create an order for the count in the form."""
+        amount = 1295 * int(request.form["count"])
+        body = {"currency": "EUR", "amount": amount, "transactions": self.attempts}
         body |= {"return_url": "http://testserver/thanks"} if self.has_return else {}
         return str(self.call("POST", body={key: value for key, value in body.items() if value})["id"])
 
+    def cancel(self, order_id: str) -> Any:
+        """Cancel an order."""
+        return self.call("DELETE", f"{order_id}/")
+
     def webhook(self) -> tuple[str, int]:
         """Read the order."""
+        self.heard.append("webhook")
         self.call("GET", f"{request.get_json()['order_id']}/")
         return "", 204
+
+    def restart(self) -> None:
+        """Call the service as the shop does when it starts."""
+        self.call("GET", "started/")
 
     def order(self, *attempts: dict[str, Any]) -> str:
         """Buy as the customer of the test, with a count in the form."""
@@ -81,10 +99,11 @@ def transferred(shop: Shop) -> None:
 
 
 def tried_twice(shop: Shop) -> None:
-    """Leave a first order open, give up a second one, and pay a third one."""
-    shop.order(WALLET)
+    """Leave a first order open, give up a second one, pay a third one, and cancel the first one."""
+    first = shop.order(WALLET)
     shop.sandbox.act(shop.order(WALLET), "customer", "fail")
     shop.sandbox.act(shop.order(WALLET))
+    shop.sandbox.browser(shop.app).post(f"/cancel/{first}")
 
 
 def screened(shop: Shop) -> None:
@@ -121,11 +140,11 @@ PLANNED: Final[dict[str, tuple[Callable[[Shop], None], str]]] = {
     "create answer-lost": (hosted, "create:1:answer-lost"),
     "create unavailable": (hosted, "create:1:unavailable"),
     "create refused": (hosted, "create:1:refused"),
-    "create early": (hosted, "create:1:early"),
+    "create early": (renewed, "create:2:early"),
     "change answer-lost": (captured, "change:1:answer-lost"),
     "change unavailable": (refunded, "change:1:unavailable"),
     "change refused": (captured, "change:1:refused"),
-    "change early": (refunded, "change:1:early"),
+    "change early": (tried_twice, "change:1:early"),
     "read unavailable-twice": (hosted, "read:1:unavailable-twice"),
     "change captured": (captured, "change:1:captured"),
     "change voided": (captured, "change:1:voided"),
@@ -183,6 +202,37 @@ def test_a_row_is_planned_where_it_should_be(payment_sandbox: PaymentSandbox, ro
     """The rehearsal of a small test plans the row."""
     flow, change = PLANNED[row]
     assert change in planned(payment_sandbox, flow)
+
+
+def story(server: PaymentSandboxServer, flow: Callable[[Shop], None], change: str) -> list[Any]:
+    """Return what happens in a flow with a change, and what becomes of the money."""
+    with server.project({"mode": "live", "seed": 1, "clock": "frozen@2026-06-01T10:00:00Z"}) as sandbox:
+        shop = Shop(sandbox)
+        fixtures = {RESTART_FIXTURE: shop.restart}
+        run = TestRun(parse_change(change), None, fixtures.get, lambda: True, judge)
+        run.attach(sandbox)
+        set_observer(run)
+        with suppress(Exception):  # the shop expects no changes
+            flow(shop)
+        set_observer(None)
+        assert run.is_applied is (change != UNCHANGED)
+        sandbox.clock.advance("P3D")
+        entries = history(run.project.epoch)
+        happened = [(each.at - entries[0].at, each.kind, each.label, each.failed) for each in entries]
+        return [
+            *shop.heard,
+            *happened,
+            *((each.amount_cents, each.received_cents) for each in orders_of(run.project)),
+        ]
+
+
+@pytest.mark.parametrize("row", PLANNED)
+def test_a_row_changes_what_happens(payment_sandbox_server: PaymentSandboxServer, row: str) -> None:
+    """No row is without effect."""
+    flow, change = PLANNED[row]
+    usual = story(payment_sandbox_server, flow, UNCHANGED)
+    assert usual == story(payment_sandbox_server, flow, UNCHANGED)
+    assert usual != story(payment_sandbox_server, flow, change)
 
 
 def test_a_page_that_customers_open_needs_no_return_page(payment_sandbox: PaymentSandbox) -> None:
