@@ -16,7 +16,7 @@ urls.urlpatterns[:] = [
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "has_job",
-    [True, pytest.param(False, marks=pytest.mark.payment_rehearse(only="read:1:unavailable-twice"))],
+    [True, pytest.param(False, marks=pytest.mark.payment_rehearse(only="read:2:unavailable-twice"))],
 )
 def test_a_sale_is_packed(payment_sandbox, settings, client, has_job):
     payment_sandbox.intercept(settings.PAYMENTS_URL)
