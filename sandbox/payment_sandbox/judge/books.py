@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents, euros
@@ -62,13 +63,13 @@ class Purchase(NamedTuple):
     @classmethod
     def of(cls, orders: Sequence[Order], open_refunds: Iterable[str]) -> "Purchase":
         """Sum up the money of the orders."""
-        attempts = [attempt for order in orders for attempt in order.transactions]
+        attempts = chain.from_iterable(order.transactions for order in orders)
         held = [each.authorization for each in attempts if each.authorization is not None]
         refunds = [refund for order in orders for refund in order.refunds if not refund.failed]
         waiting = sum(each.amount_cents * (each.refund_id in open_refunds) for each in refunds)
         returned = sum(refund.amount_cents for refund in refunds) - waiting
         received = sum(order.received_cents for order in orders)
-        reserved = sum(each.remaining_cents for each in held if each.is_open)
+        reserved = sum(each.remaining_cents * each.is_open for each in held)
         return cls(orders, received, sum(each.original_cents for each in held), reserved, returned, waiting)
 
     @property
@@ -80,14 +81,14 @@ class Purchase(NamedTuple):
 def compare(entries: Sequence[BookEntry], orders: Sequence[Order]) -> list[BookProblem]:
     """Compare the shop's books with the money of its orders; ``orders`` includes their refunds."""
     by_id = {order.id: order for order in orders if not order.is_refund}
-    waiting = {order.id for order in orders if order.is_refund and order.is_open}
+    waiting = {order.id for order in orders if order.is_open}
     problems: list[BookProblem] = []
     for entry in entries:
         own = [by_id.pop(order_id) for order_id in dict.fromkeys(entry.orders) if order_id in by_id]
         named, money = own[-1].id if own else None, Purchase.of(own, waiting)
-        for check in (_goods, _payments, _returns):
-            for kind, cents, sentence in check(entry, money):
-                problems.append(BookProblem(kind, f"{entry.purchase}: {sentence}", named, cents))
+        found = chain(_goods(entry, money), _payments(entry, money), _returns(entry, money))
+        for kind, cents, sentence in found:
+            problems.append(BookProblem(kind, f"{entry.purchase}: {sentence}", named, cents))
     for order in by_id.values():
         net = Purchase.of([order], waiting).net
         sentence = f"the customer paid {euros(net)} for an order that the shop does not know"
