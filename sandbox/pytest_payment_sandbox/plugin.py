@@ -28,9 +28,7 @@ PROJECT_KEY: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
 REHEARSAL_FIXTURES = ("payment_books", "payment_traces", "payment_shop_restart")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the command-line options and the ini options."""
-    plugin_options.add_options(parser)
+pytest_addoption = plugin_options.add_options
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,8 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Create a project if a marker configures one."""
-    _add_project(metafunc.definition, metafunc.fixturenames)
-    _add_rehearsal(metafunc.definition, metafunc.fixturenames)
+    _add_fixtures(metafunc.definition, metafunc.fixturenames)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,16 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = getattr(item, "fixturenames", None)
         if fixtures is not None and not _uses_mixin(item):
-            _add_project(item, fixtures)
-            _add_rehearsal(item, fixtures)
+            _add_fixtures(item, fixtures)
 
 
-def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
+def _add_fixtures(item: pytest.Item, fixtures: list[str]) -> None:
     if plugin_options.needs_project(item, fixtures):
         fixtures.append("payment_sandbox")
-
-
-def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
     if plugin_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
         fixtures += [name for name in REHEARSAL_FIXTURES if name not in fixtures]
 
@@ -202,7 +195,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
     if not report.failed or report.when == "teardown":  # teardown deletes the project
         return report
     project = _project_of(item)
-    if project is None or (plugin_options.is_rehearsed(item) and driver.is_variation(item)):
+    run = item.stash.get(driver.RUN_KEY, None) if plugin_options.is_rehearsed(item) else None
+    if project is None or (run is not None and run.change is not None):  # nobody reads the report of a change
         return report
     reports.add_timeline(report, project, call)
     if item.config.getoption("payment_open"):

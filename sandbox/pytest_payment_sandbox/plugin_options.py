@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -156,8 +157,7 @@ def must_freeze(config: pytest.Config) -> bool:
 def is_rehearsed(item: pytest.Item) -> bool:
     """Whether an option or a marker selects a test for rehearsal."""
     config = item.config
-    option_names = ("payment_rehearse", "payment_rehearse_only")
-    is_requested = any(config.getoption(name) for name in option_names)
+    is_requested = config.getoption("payment_rehearse") or config.getoption("payment_rehearse_only")
     return bool(is_requested) or item.get_closest_marker("payment_rehearse") is not None
 
 
@@ -190,7 +190,9 @@ def suite_settings(config: pytest.Config) -> dict[str, Any]:
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
             raise pytest.UsageError(f"payment_settings takes lines such as mode = live, not {line!r}")
-        settings[name] = _parse_value(value)
+        settings[name] = value
+        with suppress(ValueError):
+            settings[name] = json.loads(value)
     return settings
 
 
@@ -208,13 +210,6 @@ def suite_seed(config: pytest.Config) -> int | None:
         return int(text)
     except ValueError:
         raise pytest.UsageError(f"payment_seed takes a number, not {text!r}") from None
-
-
-def _parse_value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def review_mode(item: pytest.Item) -> str:
@@ -306,18 +301,15 @@ def scenario_of_test(item: Any) -> Any:
     """
     marker = item.get_closest_marker("payment_scenario")
     if marker is None:
-        named = suite_scenario(item.config)
-        return (
-            _find_file(Path(named), item.config.rootpath)
-            if named and named.endswith(FILE_SUFFIXES)
-            else named
-        )
-    given = [*marker.args, *marker.kwargs.values()]
-    if len(given) != 1 or marker.kwargs.keys() - {"name", "scenario"}:
+        given: list[Any] = [suite_scenario(item.config)]
+        folder = item.config.rootpath
+    else:
+        given, folder = [*marker.args, *marker.kwargs.values()], item.path.parent
+    if len(given) != 1 or (marker is not None and marker.kwargs.keys() - {"name", "scenario"}):
         raise pytest.UsageError("payment_scenario takes one scenario: payment_scenario('webhook-lost')")
     (scenario,) = given
     is_file = isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILE_SUFFIXES))
-    return _find_file(Path(scenario), item.path.parent) if is_file else scenario
+    return _find_file(Path(scenario), folder) if is_file else scenario
 
 
 def _find_file(file: Path, folder: Path) -> Path:

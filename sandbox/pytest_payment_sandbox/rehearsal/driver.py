@@ -1,7 +1,9 @@
 """The driver of rehearsals: runs a test unchanged, then with one change at a time, and reports findings."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
+from itertools import chain
 from os.path import relpath
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +23,6 @@ from pytest_payment_sandbox.rehearsal.report import (
     cut_lines,
     finding_record,
     lines_of,
-    save,
     summary,
 )
 from pytest_payment_sandbox.rehearsal.run import TestRun
@@ -32,7 +33,6 @@ from pytest_payment_sandbox.rehearsal.verdicts import BOOKS_FIXTURE, Verdict
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 REPEATED_OPTIONS: Final = ("scenario", "review", "seed")
-STOPPED_NOTE: Final = "the rehearsal was stopped"
 UNANSWERED_NOTE: Final = "nothing was changed: the shop answers no webhook in time"
 RUN_KEY: "pytest.StashKey[TestRun]" = pytest.StashKey()
 CLOCK_KEY: "pytest.StashKey[str]" = pytest.StashKey()
@@ -41,12 +41,6 @@ CLOCK_KEY: "pytest.StashKey[str]" = pytest.StashKey()
 def clock_of(session: pytest.Session) -> str:
     """Return the clock at the start of each run, so that all runs of a session begin at the same time."""
     return session.stash.setdefault(CLOCK_KEY, f"frozen@{wall_now().isoformat()}")
-
-
-def is_variation(item: pytest.Item) -> bool:
-    """Whether the current run of a test is a variation, whose report is not shown."""
-    run = item.stash.get(RUN_KEY, None)
-    return run is not None and run.change is not None
 
 
 def run_and_judge(item: pytest.Item) -> Generator[None, Any, Any]:
@@ -73,22 +67,18 @@ def rehearse(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         if cancel_timeout is not None:  # variations take longer than the test
             cancel_timeout(item=item)
         test = rehearsal.run_variations()
-    reports += _teardown_shared(item, nextitem)
+    teardown_exact = item.session._setupstate.teardown_exact  # of fixtures that no later test needs
+    teardown = runner.CallInfo.from_call(lambda: teardown_exact(nextitem), when="teardown")
+    if teardown.excinfo is not None:
+        reports.append(item.ihook.pytest_runtest_makereport(item=item, call=teardown))
     for report in reports:
         if test is not None and report.when == "call":
-            _add_report(report, test)
+            report.user_properties.append((REHEARSAL_PROPERTY, test))
+            if test["findings"] or test["left"] or test["cut_off"]:
+                report.outcome = "failed"
+                report.longrepr = "\n".join([f"payment rehearsal: {summary([test])}", "", *lines_of(test)])
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    if test is not None and STOPPED_NOTE in test["notes"]:
-        raise KeyboardInterrupt
-
-
-def _add_report(report: pytest.TestReport, test: TestReport) -> None:
-    """Add what came of the variations to the report of a test; findings, and what was cut off, fail it."""
-    report.user_properties.append((REHEARSAL_PROPERTY, test))
-    if test["findings"] or test["left"] or test["cut_off"]:
-        report.outcome = "failed"
-        report.longrepr = "\n".join([f"payment rehearsal: {summary([test])}", "", *lines_of(test)])
 
 
 class ItemRehearsal:
@@ -122,11 +112,8 @@ class ItemRehearsal:
         return reports
 
     def run_variations(self) -> TestReport:
-        """Run the planned variations until the time limit or Ctrl-C; return the report."""
-        try:
-            self._run_all()
-        except KeyboardInterrupt:
-            self._notes.append(STOPPED_NOTE)
+        """Run the planned variations until the time limit; return the report."""
+        self._run_all()
         return {
             "test": self._item.nodeid,
             "variations": self._tried,
@@ -203,9 +190,7 @@ class ItemRehearsal:
         fresh = [
             each for each in problems if each.kind not in self._usual and not self._is_expected(each.kind)
         ]
-        return next(
-            (each for each in fresh if not each.kind.startswith(REVIEW_PREFIX)), next(iter(fresh), None)
-        )
+        return min(fresh, key=lambda each: each.kind.startswith(REVIEW_PREFIX), default=None)
 
     def _is_expected(self, kind: str) -> bool:
         rule = kind.removeprefix(REVIEW_PREFIX)
@@ -282,7 +267,10 @@ def _rerun_command(item: pytest.Item, variation: str) -> str:
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
     """Print a summary of the rehearsals at the end of a session, and write the report."""
-    tests = _collect(terminalreporter)
+    shown = chain.from_iterable(terminalreporter.stats.values())
+    properties = [each for report in shown for each in getattr(report, "user_properties", ())]
+    by_name = {value["test"]: value for name, value in properties if name == REHEARSAL_PROPERTY}
+    tests = [by_name[name] for name in sorted(by_name)]  # also those of pytest-xdist's workers
     if not tests:
         return
     terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
@@ -291,23 +279,5 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
         terminalreporter.write_line(f"  in {'1 test' if count == 1 else f'{count} tests'}: {note}")
     file = config.getoption("payment_rehearse_report")
     if file:
-        save(Path(file), {"tests": tests})
+        Path(file).write_text(json.dumps({"tests": tests}, indent=1), encoding="utf-8")
         terminalreporter.write_line(f"  the full report is in {file}")
-
-
-def _collect(terminalreporter: Any) -> Sequence[TestReport]:
-    """Collect the reports on all rehearsed tests, including tests on pytest-xdist workers."""
-    reports = [report for group in terminalreporter.stats.values() for report in group]
-    properties = [each for report in reports for each in getattr(report, "user_properties", ())]
-    by_name = {value["test"]: value for name, value in properties if name == REHEARSAL_PROPERTY}
-    return [by_name[name] for name in sorted(by_name)]
-
-
-def _teardown_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """Tear down the fixtures that no later test needs; return a report if the teardown fails."""
-    teardown = runner.CallInfo.from_call(
-        lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown"
-    )
-    if teardown.excinfo is None:
-        return []
-    return [item.ihook.pytest_runtest_makereport(item=item, call=teardown)]

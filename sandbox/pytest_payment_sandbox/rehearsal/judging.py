@@ -13,7 +13,6 @@ from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.agenda import next_due
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import NO_ANSWER
-from payment_sandbox.projects.epoch import Epoch
 from pytest_payment_sandbox.rehearsal.leaks import find_leaks
 from pytest_payment_sandbox.rehearsal.pages import ShownPage, find_page_problems, read_pages
 from pytest_payment_sandbox.rehearsal.run import RunEnded, TestRun
@@ -67,7 +66,8 @@ def _judge(run: TestRun, failure: BaseException | None) -> Verdict:
     is_silent = any(map(_is_unanswered, _attempts(project)))
     during = {attempt_id(*each) for each in _attempts(project)}
     end = _wait(run) if not is_silent else project.now()
-    reviewed += [each for each in _serious(project) if each not in reviewed]
+    serious = [each for each in review(project.epoch) if each.rule in RULES_AFTER_A_CHANGE]
+    reviewed += [each for each in serious if each not in reviewed]
     problems, money, pages = _judge_money(run, failure)
     problems += [*_find_leaked(run), *_review_problems(run, reviewed, during)]
     problems += _failed_test(run, failure)
@@ -82,11 +82,6 @@ def _failed_test(run: TestRun, failure: BaseException | None) -> Iterator[BookPr
     if run.change is not None and run.change.row.holds and failure is not None:
         lines = f"{type(failure).__name__}: {failure}".splitlines()
         yield BookProblem("test", f"the test fails: {lines[0]}")
-
-
-def _serious(project: "Project") -> list[Finding]:
-    """Return the findings of the review that count after a change, too."""
-    return [each for each in review(project.epoch) if each.rule in RULES_AFTER_A_CHANGE]
 
 
 def _judge_money(
@@ -164,7 +159,9 @@ def _wait(run: TestRun) -> datetime:
     is_quiet = False
     with server.services.courier.waiting():
         while (now := project.now()) < end + HORIZON:
-            coming = _coming(epoch, now, end)
+            due = next_due(epoch)
+            coming = [job.at for job in epoch.jobs.by_next_run() if now + 2 * DAY < job.at < end]
+            coming += [due.at] if due is not None else []
             if now >= start + 3 * DAY and not coming and (is_quiet or now >= end):
                 break
             before = _state(project)
@@ -173,13 +170,6 @@ def _wait(run: TestRun) -> datetime:
             if project.now() <= now:
                 break
     return end
-
-
-def _coming(epoch: Epoch, now: datetime, end: datetime) -> list[datetime]:
-    """Return when the next event is due, and when jobs run that run rarely."""
-    due = next_due(epoch)
-    rare = [job.at for job in epoch.jobs.by_next_run() if now + 2 * DAY < job.at < end]
-    return [*rare, due.at] if due is not None else rare
 
 
 def _next_stop(

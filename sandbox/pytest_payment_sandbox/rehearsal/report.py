@@ -1,7 +1,6 @@
-"""The report on a rehearsal: text for people, and a JSON file for programs."""
+"""The report on a rehearsal: text for people, and records for programs."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,10 +84,3 @@ def summary(tests: Sequence[TestReport]) -> str:
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
     cut = f", cut off before {left} more (increase {SECONDS_OPTION})" if left else ""
     return f"{count} rehearsed in {played}{cut}: {number}"
-
-
-def save(path: Path, report: Mapping[str, Any]) -> None:
-    """Write a report as JSON, atomically."""
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(json.dumps(report, indent=1), encoding="utf-8")
-    unfinished.replace(path)

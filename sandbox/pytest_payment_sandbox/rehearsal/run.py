@@ -1,7 +1,7 @@
 """One run of a rehearsed test: records its steps, applies one change, and reads the books in between."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from threading import Barrier, BrokenBarrierError, Lock, get_ident
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from payment_sandbox.judge.books import BookProblem
 from payment_sandbox.judge.history import short_path
 from payment_sandbox.operations.act import act
-from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.actions import CUSTOMER
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import OrderAction, Rehearsal, ShopCall
 from payment_sandbox.scenarios.effects import Fault, Together
-from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.testing.shops.shop_requests import is_shop_answering
 from payment_sandbox.testing.shops.submitting import FixtureLookup, Submission
@@ -27,6 +26,7 @@ from pytest_payment_sandbox.rehearsal.steps import (
     ACTION,
     ATTEMPT,
     CREATE,
+    ORDER_ID_INDEX,
     PRESS,
     READ,
     TIME,
@@ -36,7 +36,6 @@ from pytest_payment_sandbox.rehearsal.steps import (
     Step,
     Variation,
     kind_of_call,
-    order_id_of,
 )
 from pytest_payment_sandbox.rehearsal.variations import OUTAGE
 from pytest_payment_sandbox.rehearsal.verdicts import BOOKS_FIXTURE, Verdict, find_unpaid
@@ -161,7 +160,9 @@ class TestRun(Rehearsal):
             return self._choose_for_call(step)
         if isinstance(step, Delivery):
             return self._choose_for_webhook(step)
-        return self._choose_for_attempt(step)
+        label = "the refund" if step.is_refund else f"the {', '.join(sorted(step.methods))} payment"
+        row = self._record(ATTEMPT, label, step)
+        return row.effect if row is not None else None
 
     def _choose_for_call(self, call: ShopCall) -> Fault | None:
         if self._meeting is not None:
@@ -181,7 +182,8 @@ class TestRun(Rehearsal):
         self._unread = int(row.name == "unavailable-twice")
         if isinstance(row.effect, Fault):
             return row.effect
-        row.effect(self.project, self.project.find_order(order_id_of(call.path)))
+        order_id = "".join(call.path.split("/")[ORDER_ID_INDEX : ORDER_ID_INDEX + 1])
+        row.effect(self.project, self.project.find_order(order_id))
         return None
 
     def _must_end(self, call: ShopCall, *, may_raise: bool) -> bool:
@@ -215,12 +217,6 @@ class TestRun(Rehearsal):
         self._meeting = Barrier(2) if isinstance(row.effect, Together) else None
         return row.effect
 
-    def _choose_for_attempt(self, subject: Subject) -> Mapping[str, Any] | None:
-        methods = ", ".join(sorted(subject.methods))
-        label = "the refund" if subject.is_refund else f"the {methods} payment"
-        row = self._record(ATTEMPT, label, subject)
-        return row.effect if row is not None else None
-
     def perform(self, step: Any, do: Callable[[Any], Any]) -> Any:
         """Perform an action, an advance or a job's run, or something else instead."""
         if isinstance(step, Job) or self.is_over or self.is_acting:
@@ -229,13 +225,11 @@ class TestRun(Rehearsal):
             return self._act(step, do)
         self._read_books()
         row = self._record(TIME, "the clock advance", step)
-        if row is None:
-            return do(step)
-        results: list[Any] = []
-        scene = Scene(self, "", Action(CUSTOMER, "visit"), lambda action: results.append(do(step)))
-        with self._acting():
-            row.effect(scene)
-        return results[0]
+        result = do(step)
+        if row is not None:
+            with self._acting():
+                row.effect(Scene(self))
+        return result
 
     def _act(self, step: OrderAction, do: Callable[[OrderAction], Order]) -> Order:
         order_id, action = step
@@ -246,7 +240,10 @@ class TestRun(Rehearsal):
         if action.actor == CUSTOMER and self._is_address_lost(order_id):
             return self.project.find_order(order_id)
         self._read_books()
-        self._act_for_other_customer(order_id, action)
+        with self._acting():
+            for other in self._others if order_id not in self._others else ():
+                with suppress(Refusal):
+                    act(self.project, other, action)
         order = self.project.find_order(order_id)
         attempt, earlier = order.last_transaction, self._find_earlier(order)
         about = ActionDetails(
@@ -311,15 +308,6 @@ class TestRun(Rehearsal):
             self._others = [order.id for order in orders_of(self.project) if order.id not in before]
 
         return note
-
-    def _act_for_other_customer(self, order_id: str, action: Action) -> None:
-        """Let the other customer do the same on the other orders."""
-        if order_id in self._others:
-            return
-        with self._acting():
-            for other in self._others:
-                with suppress(Refusal):
-                    act(self.project, other, action)
 
     # Records
 

@@ -108,20 +108,15 @@ def pass_time(project: "Project", until: datetime, pace: Period = DAILY) -> None
         now, due = project.now(), next_due(epoch, until)
         stop = max(due.at, now) if due is not None else until
         with _paced(epoch.jobs.by_next_run(), pace, now), suppress(Refusal):
-            if due is not None and stop - ONE_SECOND > now:
-                _run_jobs_before(project, stop)
+            if due is not None and stop - ONE_SECOND > now:  # what is due before it runs once more
+                ready = [job for job in epoch.jobs.by_next_run() if job.at < stop]
+                if ready:
+                    advance(project, lambda time: max(time, stop - 2 * ONE_SECOND))  # noqa: B023
+                for job in ready:
+                    job.at = stop - ONE_SECOND
             advance(project, lambda time: max(time, stop))  # noqa: B023
         if project.now() <= now and (due is None or next_due(epoch, until) == due):  # nothing moves any more
             return
-
-
-def _run_jobs_before(project: "Project", event: datetime) -> None:
-    """Let the jobs that are due before an event run once more, a second before it."""
-    ready = [job for job in project.epoch.jobs.by_next_run() if job.at < event]
-    if ready:
-        advance(project, lambda time: max(time, event - 2 * ONE_SECOND))
-    for job in ready:
-        job.at = event - ONE_SECOND
 
 
 @contextmanager

@@ -14,7 +14,7 @@ ATTEMPT: Final = "attempt"  # the service's decision on a payment or a refund
 PRESS: Final = "press"  # a form that the test submits to the shop
 TIME: Final = "time"  # an advance of the clock by the test
 CREATION_PATHS: Final = ("/v1/orders", "/v1/bankqr")
-ORDER_ID_INDEX: Final = 3  # the position of the order id in a split path
+ORDER_ID_INDEX: Final = 3  # the position of the order's id in a split path such as /v1/orders/<id>/captures/
 UNCHANGED: Final = "unchanged"
 
 SAME: Final = "same"  # the money must end as in the unchanged run
@@ -101,9 +101,3 @@ def kind_of_call(method: str, path: str) -> str:
     if method == "GET":
         return READ
     return CREATE if method == "POST" and path.rstrip("/") in CREATION_PATHS else CHANGE
-
-
-def order_id_of(path: str) -> str:
-    """Return the order's id in a path such as ``/v1/orders/<id>/captures/``, or "" if the path has no id."""
-    parts = path.split("/")
-    return parts[ORDER_ID_INDEX] if len(parts) > ORDER_ID_INDEX else ""

@@ -81,13 +81,7 @@ VARIATIONS: Final = (
     _failing("lost-and-unread", "{step} was lost, and the next read failed with 503", LATE, Drop(), SAME),
     _call("answer-lost", "{step} was carried out, but its response was lost", DOUBLE, LOST, ONCE),
     _call("unavailable", "{step} failed with 503, without any effect", DOUBLE, OUTAGE, ONCE),
-    _call(
-        "refused",
-        "{step} was refused with 409, without any effect",
-        NO_CAPTURE,
-        Fault(ErrorStatus(409)),
-        ONCE,
-    ),
+    _call("refused", "{step} was refused with 409, without any effect", NO_CAPTURE, CONFLICT, ONCE),
     _call("early", "the webhooks of {step} arrived before its response", LATE, Fault(WebhooksFirst()), SAME),
     _read("unavailable-twice", "{step} and the next read failed with 503", LATE, OUTAGE, SAME),
     _change(
@@ -134,13 +128,7 @@ VARIATIONS: Final = (
     ),
     _payment("fails", "{step} failed", UNPAID, lambda scene: scene.do(FAIL)),
     _payment("opens-page", "the customer opened the payment page, and left", UNPAID, scenes.open_page),
-    _returning(
-        "returns-first",
-        "the customer returned before the webhook of {step}",
-        UNPAID,
-        scenes.return_first,
-        SAME,
-    ),
+    _returning("returns-first", "the customer returned before the webhook of {step}", UNPAID, RETURN, SAME),
     _returning("returns-unpaid", "the customer returned without having paid", UNPAID, Scene.returns),
     _payment(
         "fails-then-pays",
