@@ -32,6 +32,7 @@ PLATFORMS = (
     ("win_amd64",),
 )
 LINUX_ONLY = ("cryptography", "cffi")  # for --tls; the files of other platforms would have the same name
+LEFT_OUT = ("psycopg", "psycopg_binary")  # for --state postgresql://…, which servers use, not a laptop
 ENTRY_POINT = "payment_sandbox.__main__:main"
 EPOCH = "1767225600"  # 2026-01-01: the modification time of all files, so that builds are reproducible
 
@@ -108,6 +109,8 @@ def download_wheels(folder: Path) -> Iterator[Path]:
     host = folder / "host"
     download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements.lock"))
     for wheel in sorted(host.glob("*.whl")):
+        if wheel.name.startswith(tuple(f"{name}-" for name in LEFT_OUT)):
+            continue
         if wheel.name.endswith("-none-any.whl"):
             yield wheel
         else:
