@@ -316,7 +316,9 @@ def two_servers(postgres: Postgres, folder: Path, seed: int) -> Iterator[World]:
 
 def snapshot(url: str, key: str) -> dict[str, Any]:
     """Return the records of a project."""
-    state: dict[str, Any] = requests.get(f"{url}/control/state/", auth=(key, ""), timeout=60).json()
+    answer = requests.get(f"{url}/control/state/", auth=(key, ""), timeout=60)
+    assert answer.status_code == 200, answer.text
+    state: dict[str, Any] = answer.json()
     return {
         name: state[name] for name in ("orders", "deliveries", "answers", "agenda", "id_counts", "sequence")
     }
