@@ -81,17 +81,12 @@ def _is_over(epoch: Epoch, due: DueItem[Command]) -> bool:
     return handler_of(due.item).is_over(epoch, due.item, due.at)
 
 
-def is_cleanup_due(epoch: Epoch) -> bool:
-    """Whether the agenda is so long that the next call checks a few entries."""
-    return len(epoch.timeline) >= epoch.cleanup_length
-
-
 def clean_up_agenda(project: Project, epoch: Epoch) -> None:
     """Check a few entries of a long agenda; often half are obsolete, because orders end early.
 
     Obsolete entries are removed together, once all entries have been checked.
     """
-    if not is_cleanup_due(epoch):
+    if len(epoch.timeline) < epoch.cleanup_length:
         return
     with suppress(ProjectReset), project.blocking_edits(epoch):
         batch = epoch.timeline.batch(epoch.checked_entries, CLEANUP_BATCH_SIZE)

@@ -23,8 +23,7 @@ from aiohttp.http import HttpVersion10, HttpVersion11
 from multidict import CIMultiDict
 
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.agenda import is_cleanup_due, must_catch_up
-from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.operations.agenda import must_catch_up
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
@@ -96,17 +95,11 @@ def place(environ: Mapping[str, Any], length: int, registry: Registry) -> Placem
         return Placement.THREAD
     if state.faults.faults or state.scenario_faults.faults:
         return Placement.THREAD
-    if _may_store(environ, epoch):
+    if epoch.store.is_durable and environ["REQUEST_METHOD"] not in SAFE_METHODS:
         return Placement.STORING_THREAD
     if length > EVENT_LOOP_BYTES_MAX or must_catch_up(project):
         return Placement.THREAD
     return Placement.EVENT_LOOP
-
-
-def _may_store(environ: Mapping[str, Any], epoch: Epoch) -> bool:
-    """Whether a call may store something, or take a lock that is held while others store."""
-    only_reads = environ["REQUEST_METHOD"] in SAFE_METHODS and not is_cleanup_due(epoch)
-    return epoch.store.is_durable and not only_reads
 
 
 def _project_of(environ: Mapping[str, Any], registry: Registry) -> Project | None:

@@ -129,14 +129,16 @@ class Call(Caller):
         return self.owner.masking if self.owner is not None else Masking()
 
     def catch_up(self) -> None:
-        """Run the due events of a running clock, if the call may wait, and tidy a long agenda.
+        """Run the due events of a running clock, if the call may wait; tidy a long agenda before changes.
 
         Reads go on if the events cannot be stored now: they remain due, and the read shows the stored state.
         """
+        only_reads = self.request.method in SAFE_METHODS
         if self.may_wait:
-            with suppress(*[NotStored] if self.request.method in SAFE_METHODS else []):
+            with suppress(*[NotStored] if only_reads else []):
                 catch_up(self.project)
-        clean_up_agenda(self.project, self.project.epoch)
+        if not only_reads:
+            clean_up_agenda(self.project, self.project.epoch)
 
     def hold_webhooks(self) -> None:
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
