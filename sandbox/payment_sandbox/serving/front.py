@@ -90,16 +90,20 @@ def place(environ: Mapping[str, Any], length: int, registry: Registry) -> Placem
     project = _project_of(environ, registry)
     if project is None:
         return Placement.THREAD
-    epoch, state = project.epoch, project.epoch.state
-    if project.is_rehearsed or state.settings.webhook_timing == BEFORE_RESPONSE:
+    if _may_wait(project):
         return Placement.THREAD
-    if state.faults.faults or state.scenario_faults.faults:
-        return Placement.THREAD
-    if epoch.store.is_durable and environ["REQUEST_METHOD"] not in SAFE_METHODS:
+    if project.epoch.store.is_durable and environ["REQUEST_METHOD"] not in SAFE_METHODS:
         return Placement.STORING_THREAD
     if length > EVENT_LOOP_BYTES_MAX or must_catch_up(project):
         return Placement.THREAD
     return Placement.EVENT_LOOP
+
+
+def _may_wait(project: Project) -> bool:
+    """Whether a rehearsal, a webhook or a fault may hold up the project's answers."""
+    state = project.epoch.state
+    holds_up = state.faults.faults or state.scenario_faults.faults
+    return project.is_rehearsed or state.settings.webhook_timing == BEFORE_RESPONSE or bool(holds_up)
 
 
 def _project_of(environ: Mapping[str, Any], registry: Registry) -> Project | None:
