@@ -145,7 +145,6 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
         ("orders --url no-such.invalid", "the host name no-such.invalid cannot be resolved"),
         ("orders --ordr", "No such option"),
         ("projects --key wrong delete --yes", "no project has this API key"),
-        ("projects prune --unused-for soon", "unused_for"),
         ("act nothing customer pay", "no order begins with 'nothing'"),
         ("act last shop pay", "shop"),
         ("clock --to 2001-01-01T00:00:00Z", "is in the past"),

@@ -174,19 +174,6 @@ def test_the_help_shows_whole_sentences(run: Run) -> None:
     assert "..." not in run("projects", "--help").stdout.partition("Commands:")[2]
 
 
-def test_unused_projects_are_deleted(run: Run, sandbox: Sandbox) -> None:
-    """Unused projects are deleted, except the first one."""
-    other = Sandbox(sandbox.server)
-    before = run("projects", "prune", "--unused-for", "PT1H")
-    assert (before.returncode, before.stdout) == (0, "no project was unused for PT1H\n")
-    project = sandbox.server.registry.find(other.key)
-    assert project is not None
-    project.used_at_seconds -= 3601
-    assert run("projects", "prune", "--unused-for", "PT1H").stdout == f"{project.project_id}\n"
-    assert other.get("/control/project/").status_code == 401
-    assert sandbox.get("/control/project/").status_code == 200
-
-
 def test_all_mistakes_of_a_scenario_file_are_listed(run: Run, tmp_path: Path) -> None:
     """Mistakes have line and column, as in ``check``."""
     file = tmp_path / "x.yaml"

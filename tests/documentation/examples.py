@@ -269,7 +269,6 @@ def _record_control_calls(shop: Shop) -> None:
     shop.call("POST", "/control/reset/")
     shop.call("POST", "/control/projects/", {"mode": "live", "seed": 7})
     shop.call("GET", "/control/projects/review/")
-    shop.call("POST", "/control/projects/prune/", {"unused_for": "P7D"})
     shop.call("GET", "/health/")
 
 

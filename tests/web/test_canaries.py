@@ -56,7 +56,6 @@ NOT_CALLED: Final = {
     "control.restore": "every text of a snapshot has a test of its own",
     "control.change_clock": "a running clock would advance during the test",
     "dashboard.post_project_reset": "it has no fields, and would end the test",
-    "projects.prune_projects": "it could delete the project of the test",
 }
 """The routes that are not called, and why."""
 

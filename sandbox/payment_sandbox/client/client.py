@@ -46,11 +46,7 @@ class Transport(Protocol):
 
 __tracebackhide__ = ends_at_caller
 REFUSED_STATUS: Final = 400
-CONTROL_TOKEN_PATHS: Final = (
-    "/control/projects/",
-    "/control/projects/prune/",
-    "/control/projects/review/",
-)
+CONTROL_TOKEN_PATHS: Final = ("/control/projects/", "/control/projects/review/")
 RULE_LISTS: Final = ("faults", "webhooks")
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"

@@ -265,12 +265,6 @@ class ControlCommands:
     def all_findings(self) -> list[answers.ProjectFindings]:
         """List the mistakes in all projects; projects without findings are omitted."""
 
-    @control_call("POST", "/control/projects/prune/", "deleted")
-    def prune_projects(
-        self, unused_for: Annotated[timedelta | str, "Projects idle for this long in real time, such as P7D."]
-    ) -> list[str]:
-        """Delete the projects idle for a given time, except the default project."""
-
     @control_call("GET", "/control/project/")
     def project(self) -> answers.Project:
         """Get the project."""

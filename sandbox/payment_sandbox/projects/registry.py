@@ -255,20 +255,6 @@ class Registry:
         contents.remove(project.project_id, identity.key_digest, has_fixed_key=identity.has_fixed_key)
         project.end()
 
-    def prune(self, unused_seconds: float) -> list[str]:
-        """Delete the projects idle for this many real seconds; return their ids.
-
-        The first project remains, because its key is well known.
-        """
-        unused = [
-            project
-            for project in self.all()
-            if project.unused_seconds() > unused_seconds and project.project_id != FIRST_PROJECT_ID
-        ]
-        for project in unused:
-            self.delete(project)
-        return [project.project_id for project in unused]
-
     def _add(self, project: Project, contents: _Contents) -> None:
         contents.by_digest[project.identity.key_digest] = project
         contents.by_id[project.project_id] = project

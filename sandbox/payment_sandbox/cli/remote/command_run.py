@@ -59,7 +59,7 @@ ADVICE: Final = {
 }
 FAULT_STATUSES: Final = (429, 500, 502, 503, 504)
 COMMON_OPTIONS: Final = ("url", "key", "token", "ca")
-TOKEN_COMMANDS: Final = ("projects", "create", "prune", "review")
+TOKEN_COMMANDS: Final = ("projects", "create", "review")
 UNAUTHORIZED: Final = 401
 ORDER: Final = "order_id"  # the full id is found from a prefix or ``last``
 FILE: Final = click.Path(path_type=Path, dir_okay=False)

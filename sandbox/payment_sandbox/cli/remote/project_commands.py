@@ -127,16 +127,6 @@ def delete(call: CommandRun, *, yes: Annotated[bool, "Skip the confirmation."] =
     call.show({"deleted": project["project_id"]}, "project {deleted} is deleted")
 
 
-@remote("projects prune --unused-for P7D", parent=projects)
-def prune(
-    call: CommandRun, *, unused_for: Annotated[str, "Real time since the last call, such as P7D."]
-) -> None:
-    """Delete all projects without a recent call, except the first one of the server."""
-    nothing = f"no project was unused for {unused_for}"
-    deleted = {"deleted": call.sandbox.prune_projects(unused_for)}
-    call.show(deleted, lambda answer: "\n".join(answer["deleted"]) or nothing)
-
-
 @remote("snapshot > state.json")
 def snapshot(call: CommandRun) -> None:
     """Print a snapshot of the whole project, as JSON."""

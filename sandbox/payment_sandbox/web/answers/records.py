@@ -36,12 +36,6 @@ Order = Json
 """An order or a refund; the tables in ``web.answers.order_tables`` define its fields."""
 
 
-class DeletedProjects(TypedDict):
-    """The deleted projects."""
-
-    deleted: Annotated[list[str], "The project ids."]
-
-
 class Clock(TypedDict):
     """A project's clock."""
 

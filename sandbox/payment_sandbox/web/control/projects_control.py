@@ -8,14 +8,14 @@ from payment_sandbox.forms import Form
 from payment_sandbox.judge import review
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
+from payment_sandbox.projects.settings import NewProjectForm, SettingsForm
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.overview import finding_records
 from payment_sandbox.web.auth import find_damaged
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.declaring import Body, Document, Listed, Period, command
+from payment_sandbox.web.control.declaring import Body, Document, Listed, command
 from payment_sandbox.web.error_answers import GENERATED_KEY, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer, snapshot_text
@@ -98,21 +98,6 @@ def all_findings(call: Call) -> Listed[records.ProjectFindings]:
         for each in call.site.registry.all()
         if (findings := review(each.epoch))
     )
-
-
-@command(
-    "projects",
-    "POST",
-    "/projects/prune/",
-    errors=(429,),
-    unwraps="deleted",
-    example={"unused_for": "P7D"},
-)
-def prune_projects(
-    call: Call, unused_for: Annotated[Period, "Projects idle for this long in real time, such as P7D."]
-) -> records.DeletedProjects:
-    """Delete the projects idle for a given time, except the default project."""
-    return {"deleted": call.site.registry.prune(real_seconds(unused_for))}
 
 
 @command("control", "GET", "/project/")
