@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import Activity, ActivityLine, text_formatter
+from payment_sandbox.cli.activity import Activity
 from payment_sandbox.cli.main import main
 from payment_sandbox.serving.server import Server
 from tests.support.commands import Serve, started
@@ -79,13 +79,10 @@ class PrintedLines:
 
 
 @contextmanager
-def printing(
-    printed: PrintedLines, line_format: Callable[[ActivityLine], str] | None = None, **options: Any
-) -> Iterator[Server]:
-    """Run a server that prints its activity in a format, by default as text."""
-    chosen = line_format or text_formatter(is_coloured=False)
+def printing(printed: PrintedLines, *, as_json: bool = False, **options: Any) -> Iterator[Server]:
+    """Run a server that prints its activity, by default as text."""
     with (
-        Activity(chosen, write=printed.write) as activity,
+        Activity(as_json=as_json, write=printed.write) as activity,
         make_server(observer=activity, **options) as server,
     ):
         yield server

@@ -32,9 +32,10 @@ from payment_sandbox.scenarios.catalogue import PROFILES
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
-    from payment_sandbox.cli import server_process
+    from payment_sandbox.cli import activity, server_process
     from payment_sandbox.serving.server import Server
 else:
+    activity = lazy("payment_sandbox.cli.activity")
     server_process = lazy("payment_sandbox.cli.server_process")
 
 log = logging.getLogger("payment_sandbox")
@@ -161,7 +162,7 @@ file_path = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends, as for a test runner.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--quiet", is_flag=True, help="Print no lines about calls, webhooks and statuses.")
+@click.option("--quiet", is_flag=True, help="Print no lines about calls and webhooks.")
 def serve(
     host: str,
     port: int,
@@ -170,7 +171,7 @@ def serve(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call, webhook and status change."""
+    """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call and webhook."""
     hosts = options.pop("stands_in_for")
     port = _apply_provider_options(hosts, port, options) if hosts else port
     server_process.check_options(host, options)
@@ -180,17 +181,17 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
-    activity = None if quiet else server_process.create_activity(log_format)
-    server = server_process.start_server(host, port, observer=activity, **options)
+    as_json = log_format == "json"
+    printer = None if quiet else activity.Activity(as_json=as_json)
+    server = server_process.start_server(host, port, observer=printer, **options)
     if with_stdin:
         start(Thread(target=_stop_with_stdin, args=(stopped,), name="stdin", daemon=True))
-    as_json = log_format == "json"
     if not _wait_for_place(server, stopped, as_json=as_json):
         server.stop()
         return
     announcement = server_process.Announcement(server, host, options["control_token"], hosts)
     announced = server_process.describe(announcement, as_json=as_json)
-    with server_process.ready_file(ready_file, server), activity or nullcontext():
+    with server_process.ready_file(ready_file, server), printer or nullcontext():
         print_once(announced)
         _warm_up(server, stopped)
         stopped.wait()

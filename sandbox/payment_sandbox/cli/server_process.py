@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.app import build
-from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, trust_of_option
 from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.orders.refusals import Invalid
@@ -234,11 +233,6 @@ def _check_names(option: str, names: Sequence[str], example: str) -> None:
     for name in names:
         if HOST_NAME.fullmatch(name) is None:
             fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
-
-
-def create_activity(log_format: str) -> Activity:
-    """Create the printer of calls, webhooks and statuses."""
-    return Activity(format_json if log_format == "json" else text_formatter(is_coloured=sys.stdout.isatty()))
 
 
 def start_server(host: str, port: int, **options: Any) -> Server:
