@@ -1,11 +1,11 @@
-"""The dashboard uses the available space: one row for the clock, the whole width for the picture."""
+"""The dashboard uses the available space: one row for the clock."""
 
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page
 
 from tests.browser.test_dashboard import view_url
 from tests.support.browser import NewContext, by_id, unfold, violations
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox
 
 TEXT_PX_MIN = 11
 
@@ -32,17 +32,6 @@ def test_the_header_is_low(sandbox: Sandbox, new_context: NewContext, width: int
     assert box(page.locator(".top"))["height"] < height
     assert box(by_id(page, "clock-next"))["width"] > 60
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_a_picture_uses_a_wide_window(watched: Sandbox, new_context: NewContext) -> None:
-    """The picture is as wide as its card, with text of the normal size."""
-    order = watched.pay(watched.place(card()))
-    watched.settle()
-    page = open_window(new_context, 2560)
-    page.goto(view_url(watched, f"orders/{order['id']}/"))
-    assert box(page.locator(".sequence"))["width"] > 0.95 * box(by_id(page, "money"))["width"]
-    label = box(page.locator(".sequence .label").first)
-    assert TEXT_PX_MIN <= label["height"] < 20
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -524,13 +524,13 @@ def mistakes(sandbox: Sandbox) -> list[Finding]:
 
 
 def verdicts(sandbox: Sandbox) -> list[str]:
-    """Return the verdict above the diagram on the page of each order, in lower case."""
+    """Return the verdict above the history on the page of each order, in lower case."""
     texts = []
     for row in sandbox.get("/control/orders/").json()["items"]:
         page = Dashboard(sandbox).open(f"orders/{row['id']}/")
         if "verdict" in page.ids:
             html = page.answer.text
-            assert html.index('data-testid="verdict"') < html.index('id="picture"')
+            assert html.index('data-testid="verdict"') < html.index('id="history"')
             texts.append(" ".join(page.ids["verdict"].lower().split()))
     return texts
 

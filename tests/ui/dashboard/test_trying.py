@@ -9,7 +9,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.server import Server
-from payment_sandbox.ui.pictures import ROWS_MAX
+from payment_sandbox.ui.dashboard.order_page import ROWS_MAX
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Form, Page

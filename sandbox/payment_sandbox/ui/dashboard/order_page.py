@@ -1,17 +1,16 @@
-"""The page of an order with its diagram and possible actions."""
+"""The page of an order with its history and possible actions."""
 
 from functools import partial
 from typing import Any, Final, cast
 
 from flask import Response
 
-from payment_sandbox.judge.history import TimelineEntry, fold
+from payment_sandbox.judge.history import SERVICE, SHOP, TimelineEntry, fold
 from payment_sandbox.judge.in_words import describe_history
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.orders.actions import ACTIONS, Action
+from payment_sandbox.orders.actions import ACTIONS, BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -26,7 +25,6 @@ from payment_sandbox.ui.dashboard.frame import (
     url,
 )
 from payment_sandbox.ui.dashboard.snippets import format_body
-from payment_sandbox.ui.pictures import LANES, ROWS_MAX, ScheduledEvent, draw_sequence, svg
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.page_urls import order_page_path
 from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
@@ -35,7 +33,15 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import COMMANDS
 from payment_sandbox.web.routes import stated
 
-ROWS_SHOWN_MAX: Final = 5000  # the limit for a diagram
+ROWS_MAX: Final = 200
+ROWS_SHOWN_MAX: Final = 5000  # in the full history
+PARTY_NAMES: Final = {
+    CUSTOMER: "Customer",
+    SHOP: "Your shop",
+    SERVICE: "Service",
+    BANK: "Bank",
+    SCREENING: "Screening",
+}
 CUSTOMER_PAGE_ACTIONS: Final = {"customer visit", "customer pay", "customer choose"}
 ACTION_LABELS: Final = {
     "customer pay": "Customer pays",
@@ -97,13 +103,6 @@ def parse_cents(call: Call, field: str) -> int | None:
     return cents
 
 
-def due_events(project: Project, order: Order) -> list[ScheduledEvent]:
-    """Return the due events of an order for its diagram."""
-    return [
-        ScheduledEvent(due.at, due.item.kind.replace("-", " ")) for due in entries_of(project.epoch, order)
-    ]
-
-
 def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
     """Return the page URL of a request or webhook; None for other timeline entries."""
     if timeline_entry.kind in LINKED_KINDS:
@@ -133,21 +132,14 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
 
 
 def _history_values(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, object]:
-    """Return the history of an order as a diagram and as text."""
     timeline_entries = describe_history(project.epoch, order.id, known.findings)
-    link = partial(link_of, project)
     is_whole = call.request.args.get("rows") == "all"
     rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
-    full_url = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
-    diagram = draw_sequence(
-        fold(timeline_entries), due_events(project, order), link, rows_max=rows_max, full_url=full_url
-    )
     return {
+        "story": list(fold(timeline_entries))[-rows_max:],
         "timeline_entries": timeline_entries[-rows_max:],
         "omitted": max(0, len(timeline_entries) - rows_max),
-        "full_url": full_url,
-        "link": link,
-        "diagram": diagram,
-        "lanes": LANES,
-        "picture": svg(diagram, f"Sequence diagram of order {order.id}"),
+        "full_url": None if is_whole else url(project, f"orders/{order.id}/", rows="all"),
+        "link": partial(link_of, project),
+        "parties": PARTY_NAMES,
     }

@@ -126,13 +126,12 @@ document.addEventListener("click", async (event) => {
       getSelection().selectAllChildren(text);
     }
   }
-  const link = event.target.closest("[data-open], .sequence a:not([data-whole])");
+  const link = event.target.closest("[data-open]");
   const dialog = document.getElementById("dialog");
   if (link && dialog && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
     event.preventDefault();
-    const target = link.href.baseVal || link.href;
-    const record = await recordOf(target);
-    if (!record) { location.href = target; return; }
+    const record = await recordOf(link.href);
+    if (!record) { location.href = link.href; return; }
     document.getElementById("dialog-body").replaceChildren(record);
     enhance();
     if (!dialog.open) dialog.showModal();

@@ -1,48 +1,16 @@
-"""Diagrams fill their container, their text has a fixed size, and steps name the cause of a deviation."""
+"""The history of an order marks repeated webhooks and failures, and names the cause of a deviation."""
 
-import re
-from datetime import UTC, datetime
 from typing import Any
 
-from payment_sandbox.judge.history import TimelineEntry
-from payment_sandbox.ui.pictures import draw_sequence, svg
+import pytest
+
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 
-AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-STEPS = [
-    TimelineEntry("request-1", AT, AT, "shop", "service", "request", "creates the order", None, None, "o"),
-    TimelineEntry("status-2", AT, AT, "service", "service", "status", "new", "new", "request-1", "o"),
-]
-
-
-def test_a_picture_is_as_wide_as_its_place() -> None:
-    """The diagram fills the width of the page, and its text has a fixed size."""
-    page = svg(draw_sequence(STEPS), "Sequence diagram")
-    assert 'width="100%"' in page.partition(">")[0]
-    assert "viewBox" not in page
-    assert set(re.findall(r'font-size="(\d+)"', page)) == {"12", "13"}
-
-
-def test_only_successful_statuses_look_successful() -> None:
-    """A failed order is red; a cancelled or expired order is grey."""
-    look_by_status = {
-        status: draw_sequence([STEPS[1]._replace(label=status, status=status)]).rows[0].look
-        for status in ("new", "processing", "completed", "error", "cancelled", "expired")
-    }
-    assert look_by_status == {
-        "new": "quiet",
-        "processing": "ok",
-        "completed": "ok",
-        "error": "failed",
-        "cancelled": "quiet",
-        "expired": "quiet",
-    }
-
 
 def read_story(sandbox: Sandbox, order: dict[str, Any]) -> str:
-    """Return the diagram of an order as text."""
+    """Return the history on the page of an order."""
     return Dashboard(sandbox).open(f"orders/{order['id']}/").ids["story"]
 
 
@@ -78,3 +46,13 @@ def test_a_deviating_step_names_its_cause(watched: Sandbox) -> None:
     watched.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     watched.call("GET", f"/v1/orders/{by_rule['id']}/")
     assert "503 · sandbox fault: response lost (503 instead)" in read_story(watched, by_rule)
+
+
+@pytest.mark.parametrize("outcome", ["fail", "cancel"])
+def test_only_a_failed_order_looks_failed(watched: Sandbox, outcome: str) -> None:
+    """A failed order is red; a cancelled order is not."""
+    order = watched.acted(watched.place(card()), f"customer {outcome}")
+    html = Dashboard(watched).open(f"orders/{order['id']}/").answer.text
+    steps = html.partition('data-testid="story"')[2].partition("</ol>")[0].split("<li ")
+    statuses = [step for step in steps if 'class="pill' in step]
+    assert [step.startswith('class="failed"') for step in statuses][-1] == (outcome == "fail")
