@@ -104,8 +104,6 @@ export type Json = Record<string, unknown>;
 
 /** The settings of a project, such as {payment_methods: ["credit-card"]}; see /docs/reference. */
 export interface Settings extends Json {
-  /** The settings for the plugins of a shop system, which the others override. */
-  profile?: "woocommerce" | "prestashop" | "magento-2" | "shopware" | "nopcommerce" | "opencart";
   clock?: string;
   mode?: "test" | "live";
   webhook_url?: string;

@@ -56,7 +56,6 @@ def create_app(
     scenario: str | None = None,
     scenario_folders: Sequence[str | Path] = (),
     project_files: Sequence[str | Path] = (),
-    profile: str | None = None,
     state: str | Path | None = None,
     max_projects: int | None = None,
 ) -> Flask:
@@ -80,7 +79,6 @@ def create_app(
             scenario=scenario,
             scenario_folders=[Path(folder) for folder in scenario_folders],
             project_files=[Path(file) for file in project_files],
-            profile=profile,
             state=state,
             max_projects=max_projects,
         )

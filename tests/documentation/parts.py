@@ -155,7 +155,6 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "scenario": references.scenario_tables,
     "outcomes": references.outcomes_table,
     "effects": references.effects_table,
-    "profiles": references.profiles_table,
     "http-clients": references.http_clients_table,
     "frameworks": frameworks_table,
     "meetings": meetings_table,

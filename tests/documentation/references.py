@@ -18,8 +18,7 @@ from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.http_clients import HTTP_CLIENTS
 from payment_sandbox.projects.settings import Settings, SettingsForm
-from payment_sandbox.scenarios.catalogue import PROFILES, ready_folder, ready_scenarios
-from payment_sandbox.scenarios.documents import parse_yaml
+from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 from pytest_payment_sandbox.rehearsal.steps import ACTION, ATTEMPT, PRESS, TIME, WEBHOOK
@@ -120,17 +119,6 @@ def outcomes_table() -> str:
         name = "refunds (`refund: true`)" if method is REFUND else f"`{method.name}`"
         rows.append((name, code(words), answers))
     return table(("Method", "Keys of `then`", "`screening` answers"), rows)
-
-
-def profiles_table() -> str:
-    """Return the table of profiles, with what the plugins of each family read."""
-    rows = []
-    for name in PROFILES:
-        path = ready_folder() / "profiles" / f"{name}.yaml"
-        rows.append(
-            (f"`{name}`", parse_yaml(path.read_text(encoding="utf-8"), str(path)).data["description"])
-        )
-    return table(("Profile", "Family"), rows)
 
 
 def http_clients_table() -> str:

@@ -197,9 +197,9 @@ test("typed", sandboxed({ mode: "live" }, async (sandbox) => {
   // @ts-expect-error a field without a type is unknown
   const total: number = order.total;
 }));
-const project: Project = await newProject({ profile: "shopware", numeric_ids: "text", issuers: ["INGBNL2A"] });
-// @ts-expect-error there is no such profile
-await newProject({ profile: "shop" });
+const project: Project = await newProject({ mode: "live", numeric_ids: "text", issuers: ["INGBNL2A"] });
+// @ts-expect-error there is no such mode
+await newProject({ mode: "shop" });
 await project.act("id", { actor: "customer", action: "choose", payment_method: "credit-card" });
 const { url }: { url: string } = await startSandbox();
 if (new Error(url) instanceof SandboxError) await project.close();
@@ -236,7 +236,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sandboxed } from "payment-sandbox";
 
-test("handlers", sandboxed({ mode: "live", profile: "shopware" }, async (sandbox, t) => {
+test("handlers", sandboxed({ mode: "live", absolute_urls: true }, async (sandbox, t) => {
   assert.equal(t.name, "handlers");
   const place = () => sandbox.call("POST", "/v1/orders/", {
     currency: "EUR", amount: 1295, webhook_url: "http://shop.example/hook", transactions: [{ payment_method: "credit-card" }],
@@ -294,7 +294,7 @@ def test_both_kinds_of_handlers_get_webhooks_and_report_errors(tmp_path: Path) -
 IN_PHP: Final = """<?php
 require 'vendor/autoload.php';
 use PaymentSandbox\\{Project, SandboxError, Webhook};
-$sandbox = Project::create(['webhook_timing' => 'before_response', 'mode' => 'live', 'profile' => 'woocommerce']);
+$sandbox = Project::create(['webhook_timing' => 'before_response', 'mode' => 'live', 'absolute_urls' => true]);
 $seen = [];
 $sandbox->deliverTo(function (Webhook $webhook) use ($sandbox, &$seen): int {
     $seen[] = $sandbox->call('GET', "/v1/orders/{$webhook->orderId}/")['status'];

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class PluginOrder(NamedTuple):
-    """An order of a plugin, its profile, and the values that it must find in the response."""
+    """An order of a plugin of a shop system, and the values that it must find in the response."""
 
     family: str
     body: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Public plugins work with the profile of their shop system, and read what they expect."""
+"""Public plugins work with the documented settings, and read what they expect."""
 
 import re
 from collections.abc import Callable
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.scenarios.catalogue import PROFILES, ready_folder
+from payment_sandbox.scenarios.documents import parse_yaml
 from tests.plugins.bodies import ORDERS, PluginOrder
+from tests.support.documentation import read_page
 from tests.support.driver import CUSTOMER, LINES, Sandbox, by, card, refused, violations
 from tests.support.payer import Payer, payment_page
 
@@ -19,31 +20,20 @@ def read_path(record: Any, path: str) -> Any:
     return record
 
 
-def test_each_profile_has_a_file() -> None:
-    """The names of the files are the profiles."""
-    assert sorted(path.stem for path in (ready_folder() / "profiles").iterdir()) == sorted(PROFILES)
-
-
 @pytest.mark.rule("A78")
-@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("plugin", ORDERS)
 def test_orders_of_plugins_are_accepted_in_mode_live(
-    project: Callable[..., Sandbox], plugin: PluginOrder, profile: str
+    project: Callable[..., Sandbox], plugin: PluginOrder
 ) -> None:
-    """Each profile accepts all orders; each plugin reads what it expects, with absolute addresses."""
-    live = project(mode="live", profile=profile)
+    """The documented settings accept all orders; each plugin reads what it expects, with absolute addresses."""
+    section = read_page("operation").partition("## Shop systems")[2]
+    settings = parse_yaml(section.partition("```yaml\n")[2].partition("```")[0]).data
+    del settings["api_key"]
+    live = project(mode="live", **settings)
     order = live.post("/v1/orders/", plugin.body)
     assert order.status_code == 201, order.text
     assert {path: read_path(order.json(), path) for path in plugin.reads} == plugin.reads
     assert payment_page(order.json()).startswith("http://")
-
-
-def test_other_settings_override_a_profile(project: Callable[..., Sandbox]) -> None:
-    """The project shows the settings, not the profile; an unknown one is refused."""
-    settings = project(profile="woocommerce", numeric_ids="reject").project["settings"]
-    assert (settings["numeric_ids"], settings["unknown_locale"]) == ("reject", "ignore")
-    with pytest.raises(AssertionError, match="did you mean 'woocommerce'"):
-        project(profile="woocomerce")
 
 
 @pytest.mark.rule("A70")

@@ -28,7 +28,6 @@ from payment_sandbox.cli.options import (
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
-from payment_sandbox.scenarios.catalogue import PROFILES
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
@@ -114,7 +113,6 @@ file_path = click.Path(path_type=Path, dir_okay=False)
     help="A folder of scenario files; may be given several times.",
 )
 @click.option("--scenario", help="The scenario of the first project.")
-@click.option("--profile", type=click.Choice(PROFILES), help="The settings for the plugins of a shop system.")
 @click.option(
     "--allow-host",
     "allow_hosts",

@@ -17,7 +17,7 @@ from payment_sandbox.projects.locks import REGISTRY, ranked_lock
 from payment_sandbox.projects.project import DROPPED, Project, Services
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import StateLost, Store
-from payment_sandbox.scenarios.catalogue import Catalogue, is_name, with_profile
+from payment_sandbox.scenarios.catalogue import Catalogue, is_name
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
 
@@ -159,7 +159,7 @@ class Registry:
         Raises:
             Invalid: lists every invalid setting.
         """
-        values = with_profile(data) if isinstance(data, dict) else data
+        values = dict(data) if isinstance(data, dict) else data
         clock, choice = self._clock, None
         if isinstance(values, dict):
             clock, choice = values.pop("clock", clock), values.pop("scenario", None)

@@ -27,7 +27,6 @@ from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
-from payment_sandbox.scenarios.catalogue import PROFILES
 
 LIVE_MODE: Final = "live"
 TEST_MODE: Final = "test"
@@ -147,7 +146,6 @@ class SettingsForm(Form):
 class NewProjectForm(SettingsForm):
     """The settings of a new project, and its initial clock and scenario."""
 
-    profile = Choice(PROFILES, about="The settings for plugins of a shop system, which others override.")
     clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
     scenario = AnyValue("The initial scenario: a name, or a whole scenario.")
 

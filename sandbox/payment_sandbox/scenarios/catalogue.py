@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import CheckSettings, load_scenario, load_text
 from payment_sandbox.scenarios.model import Scenario
 
@@ -19,26 +18,6 @@ def ready_folder() -> Path:
     """Return the folder of the ready-made scenarios: in the package, or next to it in a checkout."""
     packaged = Path(__file__).parent / "ready"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "scenarios"
-
-
-PROFILES: Final = ("magento-2", "nopcommerce", "opencart", "prestashop", "shopware", "woocommerce")
-"""The profiles: the settings that the public plugins of a family of shop systems need."""
-
-
-@cache
-def profile_settings(name: str) -> Mapping[str, Any]:
-    """Return the settings of a profile."""
-    path = ready_folder() / "profiles" / f"{name}.yaml"
-    settings: Mapping[str, Any] = parse_yaml(read_text(path), str(path)).data["settings"]
-    return settings
-
-
-def with_profile(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the profile in the settings of a new project by its own settings, which the others override."""
-    name = settings.get("profile")
-    if name not in PROFILES:  # refused by the form
-        return dict(settings)
-    return {**profile_settings(name), **{key: value for key, value in settings.items() if key != "profile"}}
 
 
 @cache

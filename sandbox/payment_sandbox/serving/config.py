@@ -52,5 +52,4 @@ class ServerConfig(NamedTuple):
     scenario_folders: Sequence[Path] = ()
     project_files: Sequence[Path] = ()
     scenario: str | None = None  # for the first project
-    profile: str | None = None  # for all projects of the options and files
     webhook_url: str | None = None  # for the first project

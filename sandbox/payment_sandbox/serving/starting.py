@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.forms import Choice, Form, FormPart, Items, Text, load, unknown_keys
+from payment_sandbox.forms import Form, FormPart, Items, Text, load, unknown_keys
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, Start
@@ -12,7 +12,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
-from payment_sandbox.scenarios.catalogue import PROFILES, Catalogue, read_text, with_profile
+from payment_sandbox.scenarios.catalogue import Catalogue, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.config import ServerConfig
@@ -27,7 +27,6 @@ class ProjectForm(SettingsForm):
         required=True, pattern="[!-9;-~]{1,200}", expected="1 to 200 visible ASCII characters without a colon"
     )
     clock = Text()
-    profile = Choice(PROFILES)
     scenario = Text()
 
 
@@ -85,7 +84,7 @@ def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[
 def _declared_project(item: Mapping[str, Any], catalogue: Catalogue) -> DeclaredProject:
     settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
     scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
-    return DeclaredProject(item["api_key"], with_profile(settings), scenario)
+    return DeclaredProject(item["api_key"], settings, scenario)
 
 
 def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> Iterator[Violation]:
@@ -145,8 +144,7 @@ def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[De
     declared = read_declared_projects(config.project_files, catalogue)
     first = _project_from_options(config, catalogue)
     for project in declared:
-        is_first = project.api_key == FIRST_API_KEY
-        yield _complete(project, first) if is_first else _complete(project, _profile_of(config))
+        yield _complete(project, first) if project.api_key == FIRST_API_KEY else project
     if all(project.api_key != FIRST_API_KEY for project in declared):
         yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_PROJECT_NAME}, None))
 
@@ -157,14 +155,9 @@ def _complete(project: DeclaredProject, more: DeclaredProject) -> DeclaredProjec
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
 
 
-def _profile_of(config: ServerConfig) -> DeclaredProject:
-    settings = with_profile({"profile": config.profile}) if config.profile is not None else {}
-    return DeclaredProject("", settings, None)
-
-
 def _project_from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
     """Declare the default project from the options."""
-    options = dict(_profile_of(config).settings)
+    options = {}
     if config.webhook_url is not None:
         options["webhook_url"] = config.webhook_url
     if config.clock != RUNNING:

@@ -34,7 +34,7 @@ final class Project
     }
 
     /**
-     * @param array<string, mixed> $settings such as ['mode' => 'live', 'profile' => 'woocommerce']
+     * @param array<string, mixed> $settings such as ['mode' => 'live', 'numeric_ids' => 'text']
      * @param string|null $test the test's name, for `payment-sandbox review --all-projects` and the dashboard
      */
     public static function create(array $settings = [], ?string $test = null): self
