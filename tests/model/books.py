@@ -11,7 +11,7 @@ from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.testing.clients.in_process import InProcess
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from payment_sandbox.web.answers.order_tables import AMOUNTS_TABLE
+from payment_sandbox.web.answers.order_tables import amount_details
 from tests.model.answers import ServiceAnswer
 from tests.support.in_process import project_of
 
@@ -66,7 +66,7 @@ class CheckedCaller:
 
 def check_order(order: Order) -> None:
     """Assert that the amounts of an order balance, and that its statuses follow the tables."""
-    details = AMOUNTS_TABLE.record(order)
+    details = amount_details(order)
     received = details.pop("received", None)
     assert received is None or received == order.received_cents > order.amount_cents
     assert details["captured"] + details["voided"] + details["remaining"] == details["original"]

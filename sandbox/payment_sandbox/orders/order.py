@@ -191,16 +191,20 @@ class Order:
     @property
     def flags(self) -> list[str]:
         """The flags that apply to this order."""
-        authorized = [t.authorization for t in self.transactions if t.authorization is not None]
-        conditions = {
-            "is-test": self.is_test,
-            "is-refund": self.is_refund,
-            "from-bankqr": self.bankqr_id is not None,
-            "has-captures": any(a.captured_cents for a in authorized),
-            "has-voids": any(a.voided_cents for a in authorized),
-            "has-refunds": any(not refund.failed for refund in self.refunds),
-        }
-        return [name for name, holds in conditions.items() if holds]
+        captured_cents = voided_cents = 0
+        for transaction in self.transactions:
+            if transaction.authorization is not None:
+                captured_cents += transaction.authorization.captured_cents
+                voided_cents += transaction.authorization.voided_cents
+        conditions = (
+            ("is-test", self.is_test),
+            ("is-refund", self.refund_of_order_id is not None),
+            ("from-bankqr", self.bankqr_id is not None),
+            ("has-captures", captured_cents > 0),
+            ("has-voids", voided_cents > 0),
+            ("has-refunds", bool(self.refunds) and any(not refund.failed for refund in self.refunds)),
+        )
+        return [name for name, holds in conditions if holds]
 
     def transaction(self, transaction_id: str) -> Transaction | None:
         """Return the transaction with this id; None if it is unknown."""

@@ -1,14 +1,13 @@
 """Orders and refunds in requests and responses, with a common shape."""
 
-from collections.abc import Callable, Iterator, Mapping
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from marshmallow import ValidationError, fields
 
 from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
 from payment_sandbox.forms.fields import Anything, AnyValue
-from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS, SentField
+from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS
 from payment_sandbox.methods.messages import customer_message_of
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.lines import (
@@ -16,14 +15,22 @@ from payment_sandbox.orders.lines import (
     LINE_TYPES,
     LINES_MAX,
     NEGATIVE_LINE_TYPES,
-    OrderLine,
 )
 from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.refunds import lines_by_status
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import page_urls
-from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, echo, moment, number, text
+from payment_sandbox.web.answers.tables import (
+    COMPUTED,
+    CREATE,
+    UPDATE,
+    RecordField,
+    Table,
+    moment,
+    number,
+    text,
+)
 from payment_sandbox.web.answers.transaction_tables import (
     TRANSACTION,
     TransactionForm,
@@ -34,13 +41,8 @@ from payment_sandbox.web.answers.transaction_tables import (
 LINE_STATUSES: Final = ("authorized", "captured", "voided")
 
 
-def _echo_key(name: str) -> RecordField[OrderLine]:
-    """Define a key of a line that is stored and echoed unchanged."""
-    return RecordField(name, reads=AnyValue(), getter=echo("additional", name))
-
-
 LINE_ID: Final = "merchant_order_line_id"
-LINE: Final[Table[OrderLine]] = Table(
+LINE: Final = Table(
     "OrderLine",
     "An order line.",
     (
@@ -58,7 +60,7 @@ LINE: Final[Table[OrderLine]] = Table(
                 required=True,
                 about="Cents per item, including VAT; negative for some types only.",
             ),
-            getter=attrgetter("amount_cents"),
+            source="amount_cents",
             always=True,
             rule="LINE-02",
         ),
@@ -87,7 +89,7 @@ LINE: Final[Table[OrderLine]] = Table(
             reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
             rule="SET-30",
         ),
-        *map(_echo_key, ADDITIONAL_KEYS),
+        *(RecordField(name, reads=AnyValue(), source=COMPUTED) for name in ADDITIONAL_KEYS),
     ),
 )
 
@@ -103,44 +105,36 @@ def check_sign(self: Form, data: Mapping[str, Any], sent: Any, **options: object
 OrderLineForm: Final = LINE.form("OrderLineForm", "An order line.", CREATE, check_sign=check_sign)
 
 
-class LineDetail(NamedTuple):
-    """A quantity of a line in one status."""
-
-    line: OrderLine
-    quantity: int
-    status: str
-
-
-LINE_DETAIL: Final[Table[LineDetail]] = Table(
+LINE_DETAIL: Final = Table(
     "LineDetail",
     "The quantity of a line in one status; numbers are strings.",
     (
-        RecordField("amount", getter=lambda detail: str(detail.line.amount_cents), always=True),
+        RecordField("amount", source=COMPUTED, always=True),
         RecordField("currency", always=True),
         RecordField("merchant_order_line_id"),
         RecordField("name"),
-        RecordField("quantity", getter=lambda detail: str(detail.quantity), always=True),
+        RecordField("quantity", source=COMPUTED, always=True),
         RecordField("type", text(enum=list(LINE_TYPES)), always=True),
-        RecordField(
-            "vat_percentage",
-            getter=lambda detail: (
-                None if detail.line.vat_percentage is None else str(detail.line.vat_percentage)
-            ),
-        ),
-        RecordField("status", text(enum=list(LINE_STATUSES)), getter=attrgetter("status"), always=True),
+        RecordField("vat_percentage", source=COMPUTED),
+        RecordField("status", text(enum=list(LINE_STATUSES)), source=COMPUTED, always=True),
     ),
-    prefix="line.",
 )
 
 
 def order_line_details(order: Order) -> list[dict[str, Any]]:
     """Return one entry per line and status, without quantities of 0 (LDET-01 to LDET-04)."""
-    return [
-        LINE_DETAIL.record(LineDetail(order.order_lines[index], quantity, status))
-        for status, quantities in _quantities_by_status(order)
-        for index, quantity in sorted(quantities.items())
-        if quantity
-    ]
+    details = []
+    for status, quantities in _quantities_by_status(order):
+        for index, quantity in sorted(quantities.items()):
+            line = order.order_lines[index]
+            numbers = {
+                "amount": str(line.amount_cents),
+                "quantity": str(quantity),
+                "vat_percentage": None if line.vat_percentage is None else str(line.vat_percentage),
+            }
+            if quantity:
+                details.append(LINE_DETAIL.record(line, {**numbers, "status": status}))
+    return details
 
 
 def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
@@ -155,76 +149,35 @@ LINE_DETAILS_NAME: Final = "order_line_details"
 AMOUNT_DETAILS_NAME: Final = "amount_details"
 
 
-class ShownOrder(NamedTuple):
-    """An order and its project."""
-
-    project: Project
-    order: Order
-
-    @property
-    def customer(self) -> dict[str, Any] | None:
-        """The customer, in full or reduced, depending on the settings."""
-        customer: dict[str, Any] | None = self.order.sent.get("customer")
-        if customer is not None and self.project.settings.reduced_customer:
-            return reduce_customer(customer)
-        return customer
-
-    @property
-    def reason(self) -> str | None:
-        """The reason of a failed order, which is that of its newest attempt."""
-        attempt = self.order.last_transaction
-        if self.order.reason is not None or attempt is None or self.order.status != OrderStatus.ERROR:
-            return self.order.reason
-        return customer_message_of(self.order, attempt)
-
-    @property
-    def extra(self) -> dict[str, Any] | None:
-        """The merchant's extra data, plus the QR request's id on QR orders."""
-        extra: dict[str, Any] | None = self.order.sent.get("extra")
-        if self.order.bankqr_id is None:
-            return extra
-        return {**(extra or {}), "bankqr_id": self.order.bankqr_id}
-
-
-SPECIAL_GETTERS: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
-    "customer": attrgetter("customer"),
-    "extra": attrgetter("extra"),
-}
-"""The getters of fields that are not echoed."""
-
-
-def _echo_field(field: SentField) -> RecordField[ShownOrder]:
-    """Define a field that is stored and echoed unchanged."""
-
-    getter = SPECIAL_GETTERS.get(field.name) or echo("order.sent", field.name)
-    return RecordField(
-        field.name, reads=field.reads, getter=getter, is_updatable=field.changes, rule=field.rule
-    )
-
-
-AMOUNTS_TABLE: Final[Table[Order]] = Table(
+AMOUNTS_TABLE: Final = Table(
     "Amounts",
     "The amount by state, in cents: captured + voided + remaining = original.",
     (
-        RecordField("original", number(), getter=attrgetter("amount_cents"), always=True),
-        RecordField("captured", number(), getter=attrgetter("captured_cents"), always=True),
-        RecordField("voided", number(), getter=attrgetter("voided_cents"), always=True),
-        RecordField("remaining", number(), getter=attrgetter("remaining_cents"), always=True),
+        RecordField("original", number(), source="amount_cents", always=True),
+        RecordField("captured", number(), source="captured_cents", always=True),
+        RecordField("voided", number(), source="voided_cents", always=True),
+        RecordField("remaining", number(), source="remaining_cents", always=True),
         RecordField(
-            "received",
-            number("Everything received, if that is more than the amount."),
-            getter=lambda order: order.received_cents if order.received_cents > order.amount_cents else None,
+            "received", number("Everything received, if that is more than the amount."), source=COMPUTED
         ),
     ),
 )
 
-ORDER: Final[Table[ShownOrder]] = Table(
+
+def amount_details(order: Order) -> dict[str, Any]:
+    """Return the amount by state, in cents."""
+    received_cents = order.received_cents
+    surplus = {"received": received_cents} if received_cents > order.amount_cents else {}
+    return AMOUNTS_TABLE.record(order, surplus)
+
+
+ORDER: Final = Table(
     "Order",
     "An order or a refund.",
     (
         RecordField("id", always=True),
-        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True),
-        RecordField("project_id", getter=attrgetter("project.project_id"), always=True),
+        RecordField("merchant_id", source=COMPUTED, always=True),
+        RecordField("project_id", source=COMPUTED, always=True),
         RecordField("status", text(enum=[status.value for status in OrderStatus]), always=True),
         RecordField(
             "currency", reads=Choice((CURRENCY,), required=True, about="EUR."), always=True, rule="ORD-03"
@@ -233,17 +186,20 @@ ORDER: Final[Table[ShownOrder]] = Table(
             "amount",
             number("Cents."),
             Cents(required=True, about="Cents; it can change until the customer has acted."),
-            getter=attrgetter("order.amount_cents"),
+            source="amount_cents",
             always=True,
             rule="SET-11",
         ),
-        *map(_echo_field, SENT_FIELDS),
+        *(
+            RecordField(
+                each.name, reads=each.reads, source=COMPUTED, is_updatable=each.changes, rule=each.rule
+            )
+            for each in SENT_FIELDS
+        ),
         RecordField(
             "payment_methods",
             reads=Items(Text(), about="The methods that the hosted page may offer."),
-            getter=lambda shown: (
-                None if shown.order.payment_methods is None else list(shown.order.payment_methods)
-            ),
+            source=COMPUTED,
             rule="ORD-13",
         ),
         RecordField(
@@ -254,7 +210,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
                 most=LINES_MAX,
                 about="The items bought; they can change until the customer has acted.",
             ),
-            getter=lambda shown: list(map(LINE.record, shown.order.order_lines)) or None,
+            source=COMPUTED,
             is_updatable=True,
             rule="ORD-16",
         ),
@@ -266,9 +222,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
                 most=1,
                 about="Omit it for the hosted page; send one transaction to choose the method.",
             ),
-            getter=lambda shown: [
-                transaction_record(*shown, attempt) for attempt in shown.order.transactions
-            ],
+            source=COMPUTED,
             always=True,
             rule="SET-17",
         ),
@@ -279,26 +233,23 @@ ORDER: Final[Table[ShownOrder]] = Table(
         RecordField(
             "reason",
             text("When the status is error: the reason, written for the customer."),
-            getter=attrgetter("reason"),
+            source=COMPUTED,
         ),
         RecordField(
             "order_url",
             text("The hosted payment page, without a scheme unless absolute_urls is set."),
-            getter=lambda shown: page_urls.order_url(*shown) if shown.order.has_page else None,
+            source=COMPUTED,
         ),
         RecordField("refund_of_order_id", text("On refunds: the id of the refunded order.")),
         RecordField("created", moment(), always=True),
         RecordField("modified", moment(), always=True),
         RecordField("completed", moment()),
         RecordField("last_transaction_added", moment()),
-        RecordField(
-            LINE_DETAILS_NAME, fields.List(fields.Nested(LINE_DETAIL.shape)), getter=lambda shown: None
-        ),
-        RecordField(AMOUNT_DETAILS_NAME, fields.Nested(AMOUNTS_TABLE.shape), getter=lambda shown: None),
+        RecordField(LINE_DETAILS_NAME, fields.List(fields.Nested(LINE_DETAIL.shape)), source=COMPUTED),
+        RecordField(AMOUNT_DETAILS_NAME, fields.Nested(AMOUNTS_TABLE.shape), source=COMPUTED),
     ),
-    prefix="order.",
 )
-EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAME: AMOUNTS_TABLE.record}
+EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAME: amount_details}
 """The serializers of the optional blocks, which ``fields[]`` requests."""
 
 
@@ -336,5 +287,25 @@ FIELD_RULES: Final = {
 
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:
-    """Serialize an order or a refund for a response."""
-    return ORDER.record(ShownOrder(project, order))
+    """Serialize an order or a refund for a response.
+
+    The customer is shown in full or reduced, depending on the settings; a failed order has the reason of its
+    newest attempt, and an order of a QR request that request's id among the extra data.
+    """
+    sent, reason, methods = order.sent, order.reason, order.payment_methods
+    if reason is None and order.status == OrderStatus.ERROR and order.transactions:
+        reason = customer_message_of(order, order.transactions[-1])
+    computed: dict[str, Any] = {
+        "merchant_id": project.merchant_id,
+        "project_id": project.project_id,
+        "payment_methods": None if methods is None else list(methods),
+        "order_lines": [LINE.record(line, sent=line.additional) for line in order.order_lines] or None,
+        "transactions": [transaction_record(project, order, attempt) for attempt in order.transactions],
+        "reason": reason,
+        "order_url": page_urls.order_url(project, order) if order.has_page else None,
+    }
+    if sent.get("customer") is not None and project.epoch.state.settings.reduced_customer:
+        computed["customer"] = reduce_customer(sent["customer"])
+    if order.bankqr_id is not None:
+        computed["extra"] = {**(sent.get("extra") or {}), "bankqr_id": order.bankqr_id}
+    return ORDER.record(order, computed, sent)

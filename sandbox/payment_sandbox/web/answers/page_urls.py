@@ -18,7 +18,7 @@ def base_path(project: Project) -> str:
 def _with_configured_scheme(project: Project, path: str) -> str:
     """Build a URL with or without a scheme, as set in the project (SET-23)."""
     address = f"{project.services.public_url}{path}"
-    return address if project.settings.absolute_urls else address.partition("://")[2]
+    return address if project.epoch.state.settings.absolute_urls else address.partition("://")[2]
 
 
 def order_url(project: Project, order: Order) -> str:
@@ -28,7 +28,7 @@ def order_url(project: Project, order: Order) -> str:
 
 def payment_url(project: Project, order: Order, transaction: Transaction) -> str:
     """Build the URL of an attempt's payment page."""
-    return _with_configured_scheme(project, _payment_path(project, order, transaction))
+    return _with_configured_scheme(project, f"/pay/{project.project_id}/{order.id}/{transaction.id}/")
 
 
 def _payment_path(project: Project, order: Order, transaction: Transaction) -> str:

@@ -1,8 +1,7 @@
 """The format of bank QR requests in the API."""
 
 from collections.abc import Mapping
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from marshmallow import fields
 
@@ -11,40 +10,29 @@ from payment_sandbox.orders.amounts import CURRENCY, decimal_text
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import page_urls
-from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, number, text
+from payment_sandbox.web.answers.tables import COMPUTED, CREATE, RecordField, Table, number, text
 
 BENEFICIARY: Final = "Sandbox Merchant"
-
-
-class ShownQrRequest(NamedTuple):
-    """A QR request and its project."""
-
-    project: Project
-    request: QrRequest
 
 
 def _euros(cents: int | None) -> str | None:
     return decimal_text(cents) if cents is not None else None
 
 
-QR: Final[Table[ShownQrRequest]] = Table(
+QR: Final = Table(
     "Qr",
     "A bank QR request.",
     (
         RecordField("id", always=True),
-        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True),
-        RecordField("project_id", getter=attrgetter("project.project_id"), always=True),
-        RecordField("merchant_sub_id", number(), getter=lambda shown: 1, always=True),
-        RecordField(
-            "beneficiary",
-            getter=lambda shown: shown.project.settings.name or BENEFICIARY,
-            always=True,
-        ),
+        RecordField("merchant_id", source=COMPUTED, always=True),
+        RecordField("project_id", source=COMPUTED, always=True),
+        RecordField("merchant_sub_id", number(), source=COMPUTED, always=True),
+        RecordField("beneficiary", source=COMPUTED, always=True),
         RecordField(
             "amount",
             text("Euros with two decimals."),
             Cents(about="Cents; required when the payer may not change it."),
-            getter=lambda shown: _euros(shown.request.amount_cents),
+            source=COMPUTED,
             rule="QR-02",
         ),
         RecordField(
@@ -58,14 +46,14 @@ QR: Final[Table[ShownQrRequest]] = Table(
             "amount_min",
             text(),
             Cents(about="The minimum amount for the payer, in cents."),
-            getter=lambda shown: _euros(shown.request.amount_min_cents),
+            source=COMPUTED,
             rule="QR-09",
         ),
         RecordField(
             "amount_max",
             text(),
             Cents(about="The maximum amount for the payer, in cents."),
-            getter=lambda shown: _euros(shown.request.amount_max_cents),
+            source=COMPUTED,
             rule="QR-07",
         ),
         RecordField("currency", reads=Choice((CURRENCY,), about="EUR."), always=True, rule="QR-10"),
@@ -81,7 +69,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             "expiration",
             text("YYYY-MM-DD HH:MM, UTC."),
             DateTime(about="The time until which the code can be scanned; after one year by default."),
-            getter=lambda shown: f"{shown.request.expires_at:%Y-%m-%d %H:%M}",
+            source=COMPUTED,
             always=True,
             rule="QR-16",
         ),
@@ -92,7 +80,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             "size",
             number(),
             Whole(low=100, high=2000, about="Pixels, 100 to 2000; 200 by default."),
-            getter=attrgetter("request.size_pixels"),
+            source="size_pixels",
             always=True,
             rule="QR-20",
         ),
@@ -107,11 +95,10 @@ QR: Final[Table[ShownQrRequest]] = Table(
         RecordField(
             "qr_url",
             text("The URL of the QR code image.", format="uri"),
-            getter=lambda shown: page_urls.qr_image_url(*shown),
+            source=COMPUTED,
             always=True,
         ),
     ),
-    prefix="request.",
 )
 
 
@@ -130,4 +117,15 @@ QrForm: Final = QR.form("QrForm", "A new bank QR request.", CREATE, drop_zero_am
 
 def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:
     """Serialize a QR request: amounts in decimal euros, expiration to the minute in UTC."""
-    return QR.record(ShownQrRequest(project, request))
+    computed: dict[str, Any] = {
+        "merchant_id": project.merchant_id,
+        "project_id": project.project_id,
+        "merchant_sub_id": 1,
+        "beneficiary": project.settings.name or BENEFICIARY,
+        "amount": _euros(request.amount_cents),
+        "amount_min": _euros(request.amount_min_cents),
+        "amount_max": _euros(request.amount_max_cents),
+        "expiration": f"{request.expires_at:%Y-%m-%d %H:%M}",
+        "qr_url": page_urls.qr_image_url(project, request),
+    }
+    return QR.record(request, computed)

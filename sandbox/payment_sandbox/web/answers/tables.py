@@ -1,37 +1,36 @@
 """One table per record: each row defines how a field is read, serialized and documented."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from marshmallow import Schema, fields
 
 from payment_sandbox.forms import Form
 from payment_sandbox.kernel.times import timestamp
 
-Subject = TypeVar("Subject")
-
-NULL: Final = object()
-"""The value of a field that is null; None omits the field."""
+COMPUTED: Final = "(computed)"
+"""The source of a field whose value is computed, or repeated as it was sent."""
+NO_VALUES: Final[Mapping[str, Any]] = {}
 CREATE = "create"
 UPDATE = "update"
 
 
-class RecordField(NamedTuple, Generic[Subject]):
+class RecordField(NamedTuple):
     """One field of a record.
 
     ``shape`` describes the value in responses; it defaults to ``reads``, or to a string. ``reads`` parses the
     value in a request that creates the record; without it, requests cannot set the field. Requests may also
-    change a field that ``is_updatable``. ``getter`` gets the value from the record's subject; by default, it
-    is the attribute with the field's name. None omits the field. ``always`` marks a field of every response.
-    ``rule`` is the field's rule in the ledger, which a wrong value in a request breaks.
+    change a field that ``is_updatable``. ``source`` is the attribute of the record's subject, by default that
+    with the field's name. ``always`` marks a field of every response. ``rule`` is the field's rule in the
+    ledger, which a wrong value in a request breaks.
     """
 
     name: str
     shape: Any = None
     reads: Any = None
-    getter: Callable[[Subject], Any] | None = None
+    source: str | None = None
     is_updatable: bool = False
     always: bool = False
     rule: str | None = None
@@ -46,28 +45,32 @@ class RecordField(NamedTuple, Generic[Subject]):
         return self.reads is not None and (on == CREATE or self.is_updatable)
 
 
-class Table(Generic[Subject]):
-    """The fields of one kind of record; ``prefix``, such as ``order.``, is the path to their attributes."""
+class Table:
+    """The fields of one kind of record, in the order of responses."""
 
-    def __init__(
-        self, name: str, about: str, rows: Iterable[RecordField[Subject]], *, prefix: str = ""
-    ) -> None:
+    def __init__(self, name: str, about: str, rows: Iterable[RecordField]) -> None:
         self.name = name
         self.rows = tuple(rows)
         self._getters = [
-            (row.name, row.getter or attrgetter(f"{prefix}{row.name}"), row.is_moment) for row in self.rows
+            (row.name, None if row.source == COMPUTED else attrgetter(row.source or row.name), row.is_moment)
+            for row in self.rows
         ]
         self.shape = self._shape(about)
 
-    def record(self, subject: Subject) -> dict[str, Any]:
-        """Serialize a subject, without fields that are None."""
+    def record(
+        self, subject: Any, computed: Mapping[str, Any] = NO_VALUES, sent: Mapping[str, Any] = NO_VALUES
+    ) -> dict[str, Any]:
+        """Serialize a subject, without fields that are None, except those that were ``sent`` as null."""
         shown: dict[str, Any] = {}
         for name, getter, is_moment in self._getters:
-            value = getter(subject)
-            if value is NULL:
-                shown[name] = None
-            elif value is not None:
+            if getter is not None:
+                value = getter(subject)
+            else:
+                value = computed[name] if name in computed else sent.get(name)
+            if value is not None:
                 shown[name] = timestamp(value) if is_moment else value
+            elif name in sent:
+                shown[name] = None
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
@@ -94,18 +97,6 @@ class Table(Generic[Subject]):
             field.required = row.always
             described[row.name] = field
         return type(f"{self.name}Shape", (Schema,), {"__doc__": about, "__module__": __name__, **described})
-
-
-def echo(values: str, name: str) -> Callable[[Any], Any]:
-    """Return a getter that repeats a value as it was sent; ``values`` is the path to what was sent."""
-    sent_values = attrgetter(values)
-
-    def get(subject: Any) -> Any:
-        sent = sent_values(subject)
-        value = sent.get(name)
-        return NULL if value is None and name in sent else value
-
-    return get
 
 
 def text(about: str = "", **metadata: Any) -> fields.String:

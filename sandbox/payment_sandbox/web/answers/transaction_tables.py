@@ -1,8 +1,7 @@
 """Transactions in requests and responses."""
 
 from collections.abc import Mapping
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from marshmallow import fields
 
@@ -11,10 +10,10 @@ from payment_sandbox.methods import METHODS_BY_NAME, details_fields
 from payment_sandbox.methods.messages import customer_message_of, reason_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.transaction import Transaction, TransactionEvent
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import page_urls
-from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, moment, number, text
+from payment_sandbox.web.answers.tables import COMPUTED, CREATE, RecordField, Table, moment, number, text
 
 STATUSES: Final = [status.value for status in TransactionStatus]
 MSC_RATE_PER_MILLE: Final = 18
@@ -36,47 +35,26 @@ DetailsForm: Final = type(
 )
 
 
-class ShownTransaction(NamedTuple):
-    """A transaction with its order and project."""
-
-    project: Project
-    order: Order
-    attempt: Transaction
-
-    @property
-    def charge_cents(self) -> int | None:
-        """The service's charge for a completed card payment (TX-17); the rate is an assumption (A26)."""
-        if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
-            return None
-        return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
-
-    @property
-    def transaction_type(self) -> str | None:
-        """The type that tells an authorized payment from a paid one: both are completed (A70)."""
-        is_invoice = METHODS_BY_NAME[self.attempt.method].capabilities.page == "invoice"
-        return "authorization" if self.attempt.capture_mode is not None and not is_invoice else None
-
-
-EVENT: Final[Table[TransactionEvent]] = Table(
+EVENT: Final = Table(
     "Event",
     "A status reached by a transaction.",
     (
         RecordField("id", always=True),
         RecordField("event", text(enum=STATUSES), always=True),
-        RecordField("occurred", moment(), getter=attrgetter("at"), always=True),
-        RecordField("noticed", moment(), getter=attrgetter("at"), always=True),
-        RecordField("source", getter=lambda event: "set_status", always=True),
+        RecordField("occurred", moment(), source="at", always=True),
+        RecordField("noticed", moment(), source="at", always=True),
+        RecordField("source", source=COMPUTED, always=True),
     ),
 )
 
-TRANSACTION: Final[Table[ShownTransaction]] = Table(
+TRANSACTION: Final = Table(
     "Transaction",
     "A transaction: one attempt to pay.",
     (
         RecordField("id", always=True),
-        RecordField("order_id", getter=attrgetter("order.id"), always=True),
-        RecordField("merchant_id", getter=attrgetter("project.merchant_id"), always=True),
-        RecordField("project_id", getter=attrgetter("project.project_id"), always=True),
+        RecordField("order_id", source=COMPUTED, always=True),
+        RecordField("merchant_id", source=COMPUTED, always=True),
+        RecordField("project_id", source=COMPUTED, always=True),
         RecordField("status", text(enum=STATUSES), always=True),
         RecordField(
             "payment_method",
@@ -84,29 +62,29 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             always=True,
             rule="TRQ-02",
         ),
-        RecordField("payment_method_brand", getter=attrgetter("attempt.brand"), always=True),
+        RecordField("payment_method_brand", source="brand", always=True),
         RecordField(
             "payment_method_details",
             fields.Dict(metadata={"description": "Details from the payment method."}),
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
-            getter=lambda shown: page_urls.resolve_details(*shown),
+            source=COMPUTED,
             always=True,
             rule="TRQ-07",
         ),
         RecordField(
             "payment_url",
             text("The page where the customer pays, without a scheme unless absolute_urls is set."),
-            getter=lambda shown: page_urls.payment_url(*shown) if shown.attempt.has_page else None,
+            source=COMPUTED,
         ),
-        RecordField("product_type", getter=lambda shown: "ecommerce", always=True),
-        RecordField("channel", getter=lambda shown: "ecom", always=True),
-        RecordField("amount", number("Cents."), getter=attrgetter("attempt.amount_cents"), always=True),
-        RecordField("currency", getter=attrgetter("order.currency"), always=True),
-        RecordField("description", getter=attrgetter("order.description")),
+        RecordField("product_type", source=COMPUTED, always=True),
+        RecordField("channel", source=COMPUTED, always=True),
+        RecordField("amount", number("Cents."), source="amount_cents", always=True),
+        RecordField("currency", source=COMPUTED, always=True),
+        RecordField("description", source=COMPUTED),
         RecordField(
             "balance",
             text(enum=["test", "internal"]),
-            getter=lambda shown: "test" if shown.order.is_test else "internal",
+            source=COMPUTED,
             always=True,
         ),
         RecordField("credit_debit", text(enum=["credit", "debit"]), always=True),
@@ -131,50 +109,67 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         RecordField(
             "transaction_type",
             text("Of a transaction that is completed once it is authorized.", enum=["authorization"]),
-            getter=attrgetter("transaction_type"),
+            source=COMPUTED,
         ),
         RecordField(
             "reason",
             text("The reason why it ended without a payment."),
-            getter=lambda shown: reason_of(shown.attempt),
+            source=COMPUTED,
         ),
         RecordField(
             "customer_message",
             text("The reason, written for the customer."),
-            getter=lambda shown: customer_message_of(shown.order, shown.attempt),
+            source=COMPUTED,
         ),
         RecordField(
             "events",
             fields.List(fields.Nested(EVENT.shape)),
-            getter=lambda shown: [EVENT.record(event) for event in shown.attempt.events],
+            source=COMPUTED,
             always=True,
         ),
         RecordField("created", moment(), always=True),
         RecordField("modified", moment(), always=True),
         RecordField("completed", moment()),
-        RecordField(
-            "msc_amount",
-            number("The service's charge, in cents."),
-            getter=attrgetter("charge_cents"),
-        ),
-        RecordField(
-            "msc_calculation_type",
-            getter=lambda shown: None if shown.charge_cents is None else "blended",
-        ),
-        RecordField(
-            "msc_currency",
-            getter=lambda shown: None if shown.charge_cents is None else shown.order.currency,
-        ),
+        RecordField("msc_amount", number("The service's charge, in cents."), source=COMPUTED),
+        RecordField("msc_calculation_type", source=COMPUTED),
+        RecordField("msc_currency", source=COMPUTED),
     ),
-    prefix="attempt.",
 )
 
 TransactionForm: Final = TRANSACTION.form("TransactionForm", "A transaction: one attempt to pay.", CREATE)
 
 
 def transaction_record(project: Project, order: Order, attempt: Transaction) -> dict[str, Any]:
-    """Serialize a transaction for a response."""
-    return TRANSACTION.record(ShownTransaction(project, order, attempt))
+    """Serialize a transaction for a response.
+
+    The service charges completed card payments (TX-17), at an assumed rate (A26). A type tells an authorized
+    payment from a paid one: both are completed (A70).
+    """
+    charge_cents, transaction_type = None, None
+    if "card_expiry" in attempt.details and attempt.status == TransactionStatus.COMPLETED:
+        charge_cents = MSC_FIXED_CENTS + attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
+    if attempt.capture_mode is not None and METHODS_BY_NAME[attempt.method].capabilities.page != "invoice":
+        transaction_type = "authorization"
+    computed: dict[str, Any] = {
+        "order_id": order.id,
+        "merchant_id": project.merchant_id,
+        "project_id": project.project_id,
+        "payment_method_details": page_urls.resolve_details(project, order, attempt),
+        "payment_url": page_urls.payment_url(project, order, attempt) if attempt.has_page else None,
+        "product_type": "ecommerce",
+        "channel": "ecom",
+        "currency": order.currency,
+        "description": order.sent.get("description"),
+        "balance": "test" if order.is_test else "internal",
+        "transaction_type": transaction_type,
+        "reason": reason_of(attempt),
+        "customer_message": customer_message_of(order, attempt),
+        "events": [EVENT.record(event, {"source": "set_status"}) for event in attempt.events],
+        "msc_amount": charge_cents,
+        "msc_calculation_type": None if charge_cents is None else "blended",
+        "msc_currency": None if charge_cents is None else order.currency,
+    }
+    return TRANSACTION.record(attempt, computed)
 
 
 def request_rules() -> Mapping[str, str]:
