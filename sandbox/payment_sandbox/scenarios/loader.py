@@ -122,12 +122,6 @@ def _build_rule(data: Mapping[str, Any]) -> ScenarioRule:
     )
 
 
-def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
-    nearest = nearest_word(name, methods)
-    message = f"{name!r} is not a known payment method{did_you_mean(nearest)}"
-    return Violation(path, message, methods, nearest)
-
-
 def _name_violations(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
     """Yield violations for unknown method names, even if the document is otherwise invalid."""
     settings = document.get("settings")
@@ -137,7 +131,9 @@ def _name_violations(document: Mapping[str, Any], methods: Sequence[str]) -> Ite
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
         for name in _methods_in_rule(rule):
             if name not in known:
-                yield _unknown_method(f"rules[{index}].when.payment_method", name, known)
+                nearest = nearest_word(name, known)
+                message = f"{name!r} is not a known payment method{did_you_mean(nearest)}"
+                yield Violation(f"rules[{index}].when.payment_method", message, known, nearest)
 
 
 def _methods_in_rule(rule: Any) -> list[str]:

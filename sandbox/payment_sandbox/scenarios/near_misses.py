@@ -17,19 +17,15 @@ def explain(decision: ScenarioDecision) -> Decision:
     """Return the index of the deciding rule; if no rule decided, the nearest rule and its differences."""
     explanation: Decision = {"scenario": decision.scenario.name, "rule": decision.rule}
     if decision.rule is None:
-        explanation["nearest"] = _nearest_rule(decision)
+        nearest: tuple[tuple[int, int], NearestRule] | None = None
+        for index, rule in enumerate(decision.scenario.rules):
+            differs = list(differences(rule, index, decision))
+            # the fewest differences; ties are broken by more conditions, then by position
+            rank = len(differs), -_count_conditions(rule)
+            if nearest is None or rank < nearest[0]:
+                nearest = rank, {"rule": index, "differs": differs}
+        explanation["nearest"] = nearest[1] if nearest is not None else None
     return explanation
-
-
-def _nearest_rule(decision: ScenarioDecision) -> NearestRule | None:
-    """Find the rule with the fewest differences; ties are broken by more conditions, then by position."""
-    nearest: tuple[tuple[int, int], NearestRule] | None = None
-    for index, rule in enumerate(decision.scenario.rules):
-        differs = list(differences(rule, index, decision))
-        rank = len(differs), -_count_conditions(rule)
-        if nearest is None or rank < nearest[0]:
-            nearest = rank, {"rule": index, "differs": differs}
-    return nearest[1] if nearest is not None else None
 
 
 def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> Iterator[Difference]:

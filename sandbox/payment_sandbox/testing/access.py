@@ -97,7 +97,10 @@ class SandboxAccess:
             raise
         server.start()
         if FAKE_FILE_SYSTEM in sys.modules:  # later, a test may hide the files
-            _read_ahead()
+            ready_texts()
+            with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
+                for tag in LOCALES:
+                    language.Language(tag).amount(0)
         return server
 
     def retry_listening(self) -> None:
@@ -158,14 +161,6 @@ class SandboxAccess:
             self.in_process.stop()
 
     stop = close
-
-
-def _read_ahead() -> None:
-    """Read the files that scenarios and pages need on first use."""
-    ready_texts()
-    with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
-        for tag in LOCALES:
-            language.Language(tag).amount(0)
 
 
 def _check_server(base_url: str, control_token: str) -> str:

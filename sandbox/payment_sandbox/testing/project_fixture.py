@@ -104,12 +104,6 @@ class ShopInProcess:
         assert server is not None, "the project belongs to a server in this process"
         waits = thread == WAITING_THREAD
         receiver = receiving.ShopReceiver(app, host, on_waiting_thread=waits, report=self.server.report)
-        self._change_webhook_url(project, webhook_url)
-        self._close_receiver()
-        self._receiver = receiver
-        server.services.courier.deliver_to(project, receiver, on_waiting_thread=waits, hosts=_host_set(hosts))
-
-    def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
         before = project.settings.webhook_url
         try:
             project.change_settings({"webhook_url": webhook_url})
@@ -117,6 +111,9 @@ class ShopInProcess:
             raise ValueError(str(invalid)) from None
         if self._receiver is None:
             self._previous_url = before
+        self._close_receiver()
+        self._receiver = receiver
+        server.services.courier.deliver_to(project, receiver, on_waiting_thread=waits, hosts=_host_set(hosts))
 
     @property
     def application(self) -> Any:
@@ -187,11 +184,6 @@ class ShopInProcess:
         if self._project is None:
             raise RuntimeError(f"{feature} needs the sandbox in this process; unset SANDBOX_URL")
         return self._project
-
-    def _close_browsers(self) -> None:
-        for each in self._browsers:
-            each.close()
-        self._browsers = ()
 
     def _close_receiver(self) -> None:
         if self._receiver is not None:
@@ -376,7 +368,9 @@ class PaymentSandbox(ShopInProcess):
                 else:
                     self.client.delete_project()
         self._close_receiver()
-        self._close_browsers()
+        for each in self._browsers:
+            each.close()
+        self._browsers = ()
         self.session.close()
         if "httpx_transport" in self.__dict__:  # created on first use
             self.httpx_transport.close()
@@ -439,7 +433,20 @@ def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Calla
 
     def run() -> str | None:
         try:
-            _run_job(work)
+            loop = CALLING_LOOP.get()
+            if not iscoroutinefunction(work):
+                if loop is None:
+                    work()
+                else:
+                    loop.call(work)
+            elif loop is not None:
+                loop.run(work, JOB_SECONDS_MAX)
+            else:
+                own = loops.OwnLoop()
+                try:
+                    own.run(work, JOB_SECONDS_MAX)
+                finally:
+                    own.close()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}{receiving.line_of_error(error)}"
             if not is_rehearsed():
@@ -448,23 +455,6 @@ def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Calla
         return None
 
     return run
-
-
-def _run_job(work: Work) -> None:
-    loop = CALLING_LOOP.get()
-    if not iscoroutinefunction(work):
-        if loop is None:
-            work()
-        else:
-            loop.call(work)
-    elif loop is not None:
-        loop.run(work, JOB_SECONDS_MAX)
-    else:
-        own = loops.OwnLoop()
-        try:
-            own.run(work, JOB_SECONDS_MAX)
-        finally:
-            own.close()
 
 
 FREEZEGUN_MISSING = "wall_clock needs freezegun: pip install freezegun"

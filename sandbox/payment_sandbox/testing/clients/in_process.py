@@ -138,7 +138,9 @@ class InProcess:
         self, project: "Project | None", receiver: ShopReceiver | None, method: str, path: str
     ) -> bool:
         """Return whether a call waits for webhooks; a handler's call must not wait for its own webhook."""
-        if project is None or not _may_cause_webhooks(project, method, path):
+        if project is None or not (
+            method != "GET" or path.startswith(WAIT_PATH) or project.epoch.state.clock.running
+        ):
             return False
         if receiver is not None:
             return not receiver.may_have_called()
@@ -157,11 +159,6 @@ class InProcess:
             cut_off.partial = _build_response(heads[-1], answers) if any(answers) else None
             return cut_off
         return _build_response(heads[-1], answers)
-
-
-def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
-    """Return whether a call may cause webhooks; reads only do so while the clock runs or in a wait."""
-    return method != "GET" or path.startswith(WAIT_PATH) or project.epoch.state.clock.running
 
 
 def _may_precede_response(project: "Project | None", receiver: ShopReceiver | None) -> bool:

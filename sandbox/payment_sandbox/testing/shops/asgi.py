@@ -121,7 +121,20 @@ class AsgiShop:
         exchange = AsgiExchange(self._application, post, on_status)
         failure = None
         try:
-            self._run(exchange, timeout_seconds)
+            loop = CALLING_LOOP.get()
+            if loop is not None:
+                loop.run(exchange.run, timeout_seconds)
+            elif has_running_loop():
+                add_note(OWN_LOOP_NOTE)
+                if self._loop_thread is None:
+                    self._loop_thread = LoopThread()
+                    self._loops.append(self._loop_thread)
+                self._loop_thread.run(exchange.run, timeout_seconds)
+            elif is_django(self._application):
+                # so that Django's synchronous views run on this thread
+                load_module("asgiref.sync").async_to_sync(run_within)(exchange.run, timeout_seconds)
+            else:
+                self._own_loop().run(exchange.run, timeout_seconds)
         except TimeLimitExceeded as late:
             if exchange.is_whole:
                 return ReceiverAnswer(exchange.body, location=exchange.location)
@@ -134,31 +147,12 @@ class AsgiShop:
             failure = describe_late_failure(error, exchange.status)
         return ReceiverAnswer(exchange.body, failure, location=exchange.location)
 
-    def _run(self, exchange: AsgiExchange, timeout_seconds: float) -> None:
-        loop = CALLING_LOOP.get()
-        if loop is not None:
-            loop.run(exchange.run, timeout_seconds)
-        elif has_running_loop():
-            add_note(OWN_LOOP_NOTE)
-            self._loop_on_thread().run(exchange.run, timeout_seconds)
-        elif is_django(self._application):
-            # so that Django's synchronous views run on this thread
-            load_module("asgiref.sync").async_to_sync(run_within)(exchange.run, timeout_seconds)
-        else:
-            self._own_loop().run(exchange.run, timeout_seconds)
-
     def _own_loop(self) -> OwnLoop:
         loop: OwnLoop | None = getattr(self._thread_local, "loop", None)
         if loop is None:
             loop = self._thread_local.loop = OwnLoop()
             self._loops.append(loop)
         return loop
-
-    def _loop_on_thread(self) -> LoopThread:
-        if self._loop_thread is None:
-            self._loop_thread = LoopThread()
-            self._loops.append(self._loop_thread)
-        return self._loop_thread
 
     def close(self) -> None:
         """Close the event loops."""

@@ -121,7 +121,9 @@ def wrap_application(application: Any) -> "WsgiShop | asgi.AsgiShop":
     if type(application) in _KNOWN_WSGI_CLASSES:
         return WsgiShop(application)
     _refuse_others(application)
-    if _is_coroutine_function(application):
+    if inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(
+        getattr(application, "__call__", None)  # noqa: B004 (its kind matters, not its existence)
+    ):
         return _wrap_asgi(application)
     count = _count_required_parameters(application)
     if count == ASGI_PARAMETERS:
@@ -159,8 +161,9 @@ REMEDIES: Final = {
 CHERRYPY_REMEDY: Final = "pass the application of CherryPy, cherrypy.Application(root)"
 
 
-def _refuse_by_framework(application: Any) -> None:
-    """Refuse an object of a known framework that is no application for a call without a server."""
+def _refuse_others(application: Any) -> None:
+    if isinstance(application, str):
+        raise TypeError(_refusal_of_text(application))
     for kind in type(application).__mro__:
         package, name = kind.__module__.partition(".")[0], f"{kind.__module__}.{kind.__qualname__}"
         remedy = REMEDIES.get(name)
@@ -172,25 +175,6 @@ def _refuse_by_framework(application: Any) -> None:
         if remedy is not None:
             described = _describe_value(application)
             raise TypeError(f"deliver_to takes {ACCEPTED_APPLICATIONS}; not {described}: {remedy}")
-
-
-def _warn_about_shared_router(application: Any) -> None:
-    """Warn about a BlackSheep application whose router belongs to another application of the process."""
-    routing = sys.modules.get("blacksheep.server.routing")
-    router = getattr(application, "router", None)
-    owner = getattr(routing, "_apps_by_router_id", {}).get(id(router), {}).get("app", application)
-    if routing is not None and owner is not application:
-        warnings.warn(
-            "this BlackSheep application shares its router with another application of this process, whose "
-            "handlers may answer instead: create it with a router of its own, Application(router=Router())",
-            stacklevel=5,
-        )
-
-
-def _refuse_others(application: Any) -> None:
-    if isinstance(application, str):
-        raise TypeError(_refusal_of_text(application))
-    _refuse_by_framework(application)
     is_plain_class = inspect.isclass(application) and not hasattr(application, "__iter__")  # PEP 3333
     if is_plain_class:
         raise TypeError(
@@ -215,7 +199,15 @@ def _suggest_application(application: Any) -> str:
 
 
 def _wrap_asgi(application: Any) -> "asgi.AsgiShop":
-    _warn_about_shared_router(application)
+    routing = sys.modules.get("blacksheep.server.routing")
+    router = getattr(application, "router", None)
+    owner = getattr(routing, "_apps_by_router_id", {}).get(id(router), {}).get("app", application)
+    if routing is not None and owner is not application:
+        warnings.warn(
+            "this BlackSheep application shares its router with another application of this process, whose "
+            "handlers may answer instead: create it with a router of its own, Application(router=Router())",
+            stacklevel=4,
+        )
     return asgi.AsgiShop(application)
 
 
@@ -235,12 +227,6 @@ def _describe_value(application: object) -> str:
     name = getattr(application, "__qualname__", None)
     kind = f"{type(application).__module__}.{type(application).__qualname__}".removeprefix("builtins.")
     return f"the {kind} {name}" if name else f"a {kind}"
-
-
-def _is_coroutine_function(application: Any) -> bool:
-    return inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(
-        getattr(application, "__call__", None)  # noqa: B004 (its kind matters, not its existence)
-    )
 
 
 def _count_required_parameters(application: Any) -> int | None:
@@ -361,7 +347,7 @@ class ShopReceiver:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
-            if _is_pytest_outcome(error):
+            if any(kind.__module__ == "_pytest.outcomes" for kind in type(error).__mro__):
                 self.outcome = error
             problem = f"{type(error).__name__}: {error}"
             raise self._delivery_error(running, problem, error, traceback_of(error)) from error
@@ -422,11 +408,6 @@ def _interruptible(call: Callable[..., ReceiverAnswer]) -> Callable[..., Receive
         return call
     interruptible: Callable[..., ReceiverAnswer] = signals.removeHandler(call)
     return interruptible
-
-
-def _is_pytest_outcome(error: BaseException) -> bool:
-    """Return whether an exception is one of pytest's outcomes, which are for the test."""
-    return any(kind.__module__ == "_pytest.outcomes" for kind in type(error).__mro__)
 
 
 def line_of_error(error: BaseException) -> str:

@@ -202,10 +202,15 @@ def show(
 ) -> Response:
     """Render a page of a project in the frame."""
     known = current_review(project)
+    took = project.services.real.wall_now() - call.real_at if call.real_at is not None else timedelta()
+    took_ms, watchers = took / timedelta(milliseconds=1), project.events.watchers
+    by_time = max(REFRESH_PER_TIME_TAKEN, LOAD_PARTS * watchers) * took_ms
+    # only the newest projects, because test suites create thousands
+    others = (other for other in reversed(visible_projects(call)) if other is not project)
     body = render_template(
         f"dashboard/{template}.html",
         project=project,
-        projects=_menu(call, project),
+        projects=[project, *islice(others, MENU_MAX)],
         url=lambda path="", **query: url(project, path, **query),
         order_name=lambda order_id: order_name(project, order_id),
         view=view,
@@ -223,7 +228,9 @@ def show(
         active_faults=project.epoch.state.faults.active_count,
         notice=notice_for(project, call.request.args.get(NOTICE_PARAMETER)),
         current_page=without_notice(call.request.full_path.rstrip("?")),
-        refresh_ms=_refresh_ms(call, project),
+        refresh_ms=min(
+            REFRESH_MS_MAX, max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers, round(by_time))
+        ),
         event=project.events.number,
         **more,
     )
@@ -236,22 +243,6 @@ def _clock_difference(project: Project) -> str:
     if abs(offset) < timedelta(minutes=1):
         return ""
     return f"{describe_period(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
-
-
-def _refresh_ms(call: Call, project: Project) -> int:
-    """Return the refresh interval of open pages, which grows with their number and rendering time."""
-    begun = call.real_at
-    took = project.services.real.wall_now() - begun if begun is not None else timedelta()
-    took_ms, watchers = took / timedelta(milliseconds=1), project.events.watchers
-    by_time = max(REFRESH_PER_TIME_TAKEN, LOAD_PARTS * watchers) * took_ms
-    return min(REFRESH_MS_MAX, max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers, round(by_time)))
-
-
-def _menu(call: Call, project: Project) -> list[Project]:
-    """Return the projects of the menu: only this one and the newest, because test suites create thousands."""
-    visible = reversed(visible_projects(call))
-    others = (other for other in visible if other is not project)
-    return [project, *islice(others, MENU_MAX)]
 
 
 def agenda_rows(project: Project) -> list[AgendaItem]:

@@ -1,7 +1,7 @@
 """The page of an order with its history and possible actions."""
 
 from functools import partial
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from flask import Response
 
@@ -12,7 +12,6 @@ from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.orders.actions import ACTIONS, BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
-from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
@@ -27,7 +26,7 @@ from payment_sandbox.ui.dashboard.frame import (
 from payment_sandbox.ui.dashboard.snippets import format_body
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.page_urls import order_page_path
-from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
+from payment_sandbox.web.answers.verdict import look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import COMMANDS
@@ -65,7 +64,36 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     order = project.find_order(order_id)
     if order.refund_of_order_id is not None:
         return redirect(url(project, f"orders/{order.refund_of_order_id}/"))
-    return show(call, "order", project, "orders", **_order_values(call, project, order))
+    known = verdict(project, order)
+    overview = order_overview(project, order)
+    by_actor = cast("dict[str, list[str]]", overview["actions"])
+    possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
+    timeline_entries = describe_history(project.epoch, order.id, known.findings)
+    is_whole = call.request.args.get("rows") == "all"
+    rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
+    return show(
+        call,
+        "order",
+        project,
+        "orders",
+        order=overview["order"],
+        row=order_row(project, order),
+        verdict=known,
+        overview=overview,
+        possible=possible,
+        simulated_actions=[action for action in possible if action in ACTION_LABELS],
+        look=look_of(order),
+        labels=ACTION_LABELS,
+        offered=offered_methods(project.settings, order),
+        page_path=order_page_path(project, order) if set(possible) & CUSTOMER_PAGE_ACTIONS else None,
+        format_body=format_body,
+        story=list(fold(timeline_entries))[-rows_max:],
+        timeline_entries=timeline_entries[-rows_max:],
+        omitted=max(0, len(timeline_entries) - rows_max),
+        full_url=None if is_whole else url(project, f"orders/{order.id}/", rows="all"),
+        link=partial(link_of, project),
+        parties=PARTY_NAMES,
+    )
 
 
 @stated(**FORM_FACTS)
@@ -108,38 +136,3 @@ def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
     if timeline_entry.kind in LINKED_KINDS:
         return url(project, f"requests/{timeline_entry.id.partition('/')[0]}/")
     return None
-
-
-def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
-    known = verdict(project, order)
-    overview = order_overview(project, order)
-    by_actor = cast("dict[str, list[str]]", overview["actions"])
-    possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
-    return {
-        "order": overview["order"],
-        "row": order_row(project, order),
-        "verdict": known,
-        "overview": overview,
-        "possible": possible,
-        "simulated_actions": [action for action in possible if action in ACTION_LABELS],
-        "look": look_of(order),
-        "labels": ACTION_LABELS,
-        "offered": offered_methods(project.settings, order),
-        "page_path": order_page_path(project, order) if set(possible) & CUSTOMER_PAGE_ACTIONS else None,
-        "format_body": format_body,
-        **_history_values(call, project, order, known),
-    }
-
-
-def _history_values(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, object]:
-    timeline_entries = describe_history(project.epoch, order.id, known.findings)
-    is_whole = call.request.args.get("rows") == "all"
-    rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
-    return {
-        "story": list(fold(timeline_entries))[-rows_max:],
-        "timeline_entries": timeline_entries[-rows_max:],
-        "omitted": max(0, len(timeline_entries) - rows_max),
-        "full_url": None if is_whole else url(project, f"orders/{order.id}/", rows="all"),
-        "link": partial(link_of, project),
-        "parties": PARTY_NAMES,
-    }

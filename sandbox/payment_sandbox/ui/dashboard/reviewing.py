@@ -56,16 +56,12 @@ def current_review(project: Project) -> CurrentReview:
     newest, logs, state, now = epoch.slots.of(NEWEST_REVIEW), order_logs(epoch), epoch.state, epoch.now()
     known = newest.value
     if known is None or known[0] is not logs or known[1] is not state or known[2] != now:
-        newest.value = known = logs, state, now, _review(epoch)
+        findings = [_shown_finding(epoch, finding) for finding in review(epoch)]
+        problems = {
+            listed_id(epoch, each.order_id): each.problem
+            for each in reversed(findings)
+            if each.is_open and each.order_id is not None
+        }
+        groups = group_findings(findings, partial(listed_id, epoch))
+        newest.value = known = logs, state, now, CurrentReview(groups, problems)
     return known[3]
-
-
-def _review(epoch: Epoch) -> CurrentReview:
-    findings = [_shown_finding(epoch, finding) for finding in review(epoch)]
-    problems = {
-        listed_id(epoch, each.order_id): each.problem
-        for each in reversed(findings)
-        if each.is_open and each.order_id is not None
-    }
-    groups = group_findings(findings, partial(listed_id, epoch))
-    return CurrentReview(groups, problems)

@@ -99,7 +99,13 @@ def post_settings(call: Call, project_id: str) -> Response:
     """Change settings; one invalid value prevents all changes."""
     project = enter(call, project_id)
     try:
-        project.change_settings(_parse_form(call))
+        project.change_settings(
+            {
+                name: _read_value(call, name, _field_kind(field))
+                for name, field in SETTINGS_FORM.fields.items()
+                if name in EDITABLE_SETTINGS and f"{name}-sent" in call.request.form
+            }
+        )
     except Invalid as invalid:
         return _settings_page(call, project, "These settings were not saved", invalid.violations)
     back = form_page(call) or url(project, "settings/")
@@ -140,14 +146,6 @@ def post_project_reset(call: Call, project_id: str) -> Response:
     return redirect(url(project, "orders/"))
 
 
-def _parse_form(call: Call) -> dict[str, Any]:
-    return {
-        name: _read_value(call, name, _field_kind(field))
-        for name, field in SETTINGS_FORM.fields.items()
-        if name in EDITABLE_SETTINGS and f"{name}-sent" in call.request.form
-    }
-
-
 def _read_value(call: Call, name: str, kind: str) -> Any:
     values = call.request.form.getlist(name)
     if kind == METHODS:
@@ -156,15 +154,11 @@ def _read_value(call: Call, name: str, kind: str) -> Any:
         return bool(values)
     text = values[0].strip() if values else ""
     if kind == OBJECT or isinstance(SETTINGS_FORM.fields[name], Number):
-        return _parse_object(text)
+        try:
+            return parse((text or "{}").encode())
+        except RequestRefused:
+            return text
     return text or (None if SETTINGS_FORM.fields[name].allow_none else "")
-
-
-def _parse_object(text: str) -> Any:
-    try:
-        return parse((text or "{}").encode())
-    except RequestRefused:
-        return text
 
 
 def _settings_page(

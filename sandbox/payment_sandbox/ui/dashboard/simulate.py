@@ -14,7 +14,7 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.choose_scenario import choose_scenario
 from payment_sandbox.orders.actions import CUSTOMER, Action
-from payment_sandbox.orders.amounts import CURRENCY, Cents
+from payment_sandbox.orders.amounts import CURRENCY
 from payment_sandbox.orders.cards import CARDS, ONE_CLICK, RECURRING, Credential
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
@@ -169,6 +169,8 @@ def _simulate_page(call: Call, project: Project, text: str = "", wrong: Sequence
         scenario.name: scenario
         for scenario in (default_scenario(), *call.site.registry.catalogue.scenarios.values())
     }
+    store = project.epoch.store
+    cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
     return show(
         call,
         "simulate",
@@ -183,25 +185,17 @@ def _simulate_page(call: Call, project: Project, text: str = "", wrong: Sequence
         lines=text.replace("\r\n", "\n").split("\n") if violations else [],
         violations=violations,
         wrong_lines={violation.line for violation in violations if violation.line is not None},
-        **_card_and_code_values(project),
-    )
-
-
-def _card_and_code_values(project: Project) -> dict[str, object]:
-    store = project.epoch.store
-    cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
-    return {
-        "cards": [(card, _charge_command(project, card)) for card in cards[:ROWS_SHOWN]],
-        "codes": [
+        cards=[(card, _charge_command(project, card)) for card in cards[:ROWS_SHOWN]],
+        codes=[
             (project.masking.mask_record(code), _code_state(code, project.now()))
             for code in codes[:ROWS_SHOWN]
         ],
-        "cards_omitted": max(0, len(cards) - ROWS_SHOWN),
-        "codes_omitted": max(0, len(codes) - ROWS_SHOWN),
-        "page_of": partial(qr_page_path, project),
-        "storable": STORABLE_CARDS,
-        "uses": CARD_USE_LABELS,
-    }
+        cards_omitted=max(0, len(cards) - ROWS_SHOWN),
+        codes_omitted=max(0, len(codes) - ROWS_SHOWN),
+        page_of=partial(qr_page_path, project),
+        storable=STORABLE_CARDS,
+        uses=CARD_USE_LABELS,
+    )
 
 
 @stated(**FORM_FACTS)
@@ -213,7 +207,9 @@ def post_card(call: Call, project_id: str) -> Response:
         raise Invalid([Violation("card", f"choose one of: {', '.join(STORABLE_CARDS)}")])
     cents = parse_cents(call, "amount") or SAMPLE_CENTS
     call.hold_webhooks()
-    order = create_manual_order(project, _first_payment(use, cents))
+    details = {"one_click_type" if use == ONE_CLICK else "recurring_type": "first"}
+    attempt = {"payment_method": "credit-card", "payment_method_details": details}
+    order = create_manual_order(project, {"currency": CURRENCY, "amount": cents, "transactions": [attempt]})
     act(project, order.id, Action(CUSTOMER, "pay", card=name))
     notice = Notice(f"Stored {STORABLE_CARDS[name].truncated_pan} with the payment of", (order.id,))
     return redirect(with_notice(project, url(project, "simulate/"), notice))
@@ -228,17 +224,16 @@ def post_qr_request(call: Call, project_id: str) -> Response:
     if cents is None and not is_changeable:
         raise Invalid([Violation("amount", "enter an amount, or let the payer change it")])
     text = project.masking.mask_text(form.get("description", "").strip())
-    body = _qr_body(text, cents, is_changeable, "reusable" in form)
+    given = {"amount": cents, "description": text or None}
+    body = {
+        **{name: value for name, value in given.items() if value is not None},
+        "amount_changeable": is_changeable,
+        "one_off": "reusable" not in form,
+    }
     create_qr_request(project, read(QR_FORM, body))
     return redirect(
         with_notice(project, url(project, "simulate/"), Notice("The QR code can be scanned now."))
     )
-
-
-def _first_payment(use: str, cents: Cents) -> dict[str, object]:
-    details = {"one_click_type" if use == ONE_CLICK else "recurring_type": "first"}
-    attempt = {"payment_method": "credit-card", "payment_method_details": details}
-    return {"currency": CURRENCY, "amount": cents, "transactions": [attempt]}
 
 
 def _charge_command(project: Project, card: Credential) -> str:
@@ -247,15 +242,6 @@ def _charge_command(project: Project, card: Credential) -> str:
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
     body = {"currency": CURRENCY, "amount": card.amount_cents, "transactions": [attempt]}
     return command(project, "/v1/orders/", body)
-
-
-def _qr_body(text: str, cents: Cents | None, is_changeable: bool, is_reusable: bool) -> dict[str, object]:
-    given = {"amount": cents, "description": text or None}
-    return {
-        **{name: value for name, value in given.items() if value is not None},
-        "amount_changeable": is_changeable,
-        "one_off": not is_reusable,
-    }
 
 
 def _code_state(code: QrRequest, now: datetime) -> str:

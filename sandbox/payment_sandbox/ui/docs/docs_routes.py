@@ -101,7 +101,8 @@ def get_page(call: Call, name: str) -> Response:
         return get_page_as_markdown(call, name)
     cache = call.site.slots.of(RENDER_CACHE)
     if name not in cache:
-        cache[name] = _render_page(call, name)
+        body = rendering.render(page(name, call.site.public_url), f"{call.site.base_path}/docs/")
+        cache[name] = _render_template("docs/page.html", title=title(name), name=name, body=body)
     return Response(cache[name], content_type=HTML, headers={"Vary": "Accept"})
 
 
@@ -109,11 +110,6 @@ def nothing_page(call: Call) -> Response:
     """Build a page with links for an unknown path."""
     text = _render_template("docs/nothing.html", title="Page not found", name="", path=call.request.path)
     return finish_call(call, Response(text, NOT_FOUND, content_type=HTML))
-
-
-def _render_page(call: Call, name: str) -> str:
-    body = rendering.render(page(name, call.site.public_url), f"{call.site.base_path}/docs/")
-    return _render_template("docs/page.html", title=title(name), name=name, body=body)
 
 
 def _render_template(template: str, **more: Any) -> str:

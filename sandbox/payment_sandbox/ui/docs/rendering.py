@@ -38,16 +38,6 @@ def render(text: str, docs_path: str) -> RenderedPage:
     markdown.add_render_rule("table_open", _render_table_open)
     markdown.add_render_rule("table_close", _render_table_close)
     tokens = markdown.parse(text)
-    _set_rule_anchors(tokens)
-    for token in _walk(tokens):
-        link = PAGE_LINK.match(str(token.attrGet("href") or ""))
-        if link is not None:
-            token.attrSet("href", f"{docs_path}{link[1]}/{link[2] or ''}")
-    return RenderedPage(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
-
-
-def _set_rule_anchors(tokens: Sequence[Token]) -> None:
-    """Set an anchor, such as ``set-47``, on the table row of each rule and assumption."""
     seen = set()
     for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
         rule = (
@@ -56,6 +46,11 @@ def _set_rule_anchors(tokens: Sequence[Token]) -> None:
         if rule is not None and rule[1] not in seen:
             seen.add(rule[1])
             row.attrSet("id", rule[1].lower())
+    for token in _walk(tokens):
+        link = PAGE_LINK.match(str(token.attrGet("href") or ""))
+        if link is not None:
+            token.attrSet("href", f"{docs_path}{link[1]}/{link[2] or ''}")
+    return RenderedPage(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
 
 
 def _markdown() -> MarkdownIt:

@@ -48,7 +48,7 @@ class CardForm(NamedTuple):
 
 def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False) -> CardForm:
     """Read the form; the selected test card pays, unless card data was typed or ``is_typed`` is set."""
-    typed = {field: _normalize(form, field) for field in ("number", "expiry", "cvc", "holder")}
+    typed = {field: " ".join(form.get(field, "").split()) for field in ("number", "expiry", "cvc", "holder")}
     number = typed["number"].replace(" ", "").replace("-", "")
     if not any(typed.values()) and not is_typed:
         selected = CARDS.get(form.get("card", FRICTIONLESS))
@@ -61,11 +61,6 @@ def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False)
     }
     errors = {field: error for field, error in problems.items() if error is not None}
     return CardForm(None if errors else CARDS_BY_NUMBER[number], errors)
-
-
-def _normalize(form: Mapping[str, str], field: str) -> str:
-    """Return the text of a field with single spaces, as its pattern expects."""
-    return " ".join(form.get(field, "").split())
 
 
 def _number_error(number: str) -> str | None:

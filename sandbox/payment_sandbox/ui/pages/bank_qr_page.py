@@ -47,7 +47,13 @@ BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, defaul
 def qr_png(content: str, size_pixels: int) -> bytes:
     """Render a square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
     code = _make_code(content, error="l", boost_error=False)
-    return _png(list(_pixel_rows(code.matrix, size_pixels)), size_pixels)
+    # encoded as PNG by hand, because segno only writes multiples of the size of the code
+    rows = list(_pixel_rows(code.matrix, size_pixels))
+    row_bytes = (size_pixels + 7) // 8
+    packed = {row: int(row.ljust(row_bytes * 8, "1"), 2).to_bytes(row_bytes) for row in set(rows)}
+    data = b"".join(b"\0" + packed[row] for row in rows)
+    header = struct.pack(">IIBBBBB", size_pixels, size_pixels, *BLACK_AND_WHITE)
+    return PNG_SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", compress(data, 9)) + _chunk(b"IEND", b"")
 
 
 @lru_cache(maxsize=64)
@@ -77,15 +83,6 @@ def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
         dots = "".join("0" * scale if module else "1" * scale for module in row)
         yield from ["1" * before + dots + "1" * after] * scale
     yield from ["1" * size_pixels] * after
-
-
-def _png(rows: Sequence[str], size_pixels: int) -> bytes:
-    """Encode rows as PNG, because segno only writes multiples of the size of the code."""
-    row_bytes = (size_pixels + 7) // 8
-    packed = {row: int(row.ljust(row_bytes * 8, "1"), 2).to_bytes(row_bytes) for row in set(rows)}
-    data = b"".join(b"\0" + packed[row] for row in rows)
-    header = struct.pack(">IIBBBBB", size_pixels, size_pixels, *BLACK_AND_WHITE)
-    return PNG_SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", compress(data, 9)) + _chunk(b"IEND", b"")
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -165,29 +165,20 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or its result (GEN-03)."""
     page = find_page(call, project_id, order_id)
     if not page.can_choose_method:
-        return _redirect_without_choice(page)
+        newest = page._replace(attempt=page.order.last_transaction)
+        if not page.order.is_hosted and newest.attempt is not None and not newest.has_attempt_ended:
+            return redirect_to_next(newest)
+        return return_to_shop(page) if page.shop_url is not None else _show_result(page)
     if call.request.method == "GET":
-        _enter_order(page)
+        require_babel()
+        if page.order.last_transaction is None:
+            page.call.hold_webhooks()
+            act_on_order(page.project, page.order.id, Action(CUSTOMER, "visit"), VIA_PAGE)
+        else:
+            record_visit(page)
     page = page.reload()
     chosen = call.request.args.get("details", "")
     return _show_questions(page, chosen, detail_questions(page, chosen), is_answered=False)
-
-
-def _enter_order(page: PayerPage) -> None:
-    require_babel()
-    if page.order.last_transaction is None:
-        page.call.hold_webhooks()
-        act_on_order(page.project, page.order.id, Action(CUSTOMER, "visit"), VIA_PAGE)
-    else:
-        record_visit(page)
-
-
-def _redirect_without_choice(page: PayerPage) -> Response:
-    """Redirect a payer who has no choice to the newest attempt or the shop, or show the result."""
-    newest = page._replace(attempt=page.order.last_transaction)
-    if not page.order.is_hosted and newest.attempt is not None and not newest.has_attempt_ended:
-        return redirect_to_next(newest)
-    return return_to_shop(page) if page.shop_url is not None else _show_result(page)
 
 
 def _show_result(page: PayerPage) -> Response:
@@ -241,24 +232,6 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
         return redirect_to_next(page._replace(attempt=page.order.last_transaction))
     if call.request.form.get("action") in (EXPIRE_BUTTON, "cancel"):
         return _end_order(page, call.request.form["action"])
-    return _choose_method(page, chosen)
-
-
-def _end_order(page: PayerPage, button: str) -> Response:
-    """End the order for the tester: expire it by moving the clock, or cancel it as the shop."""
-    if button == "cancel":
-        page.call.hold_webhooks()
-        with suppress(OrderNotCancellable):
-            act_as_merchant(page.project, page.order.id, "cancel", None, VIA_PAGE)
-        return redirect(page.url("get_order_page"))
-    expires_at = expiry(page)
-    if expires_at is not None:
-        change_clock(page.project, now=expires_at)
-    return redirect_to_next(page.reload())
-
-
-def _choose_method(page: PayerPage, chosen: str) -> Response:
-    """Start an attempt, or ask for the details that the method needs."""
     questions = detail_questions(page, chosen)
     if any(question.is_wrong for question in questions):
         if "details" not in page.call.request.form:
@@ -272,6 +245,19 @@ def _choose_method(page: PayerPage, chosen: str) -> Response:
     except (ActionNotPossible, Invalid):
         return redirect(page.url("get_order_page", notice="stale"))
     return redirect_to_next(page.reload()._replace(attempt=order.last_transaction))
+
+
+def _end_order(page: PayerPage, button: str) -> Response:
+    """End the order for the tester: expire it by moving the clock, or cancel it as the shop."""
+    if button == "cancel":
+        page.call.hold_webhooks()
+        with suppress(OrderNotCancellable):
+            act_as_merchant(page.project, page.order.id, "cancel", None, VIA_PAGE)
+        return redirect(page.url("get_order_page"))
+    expires_at = expiry(page)
+    if expires_at is not None:
+        change_clock(page.project, now=expires_at)
+    return redirect_to_next(page.reload())
 
 
 @stated(**PAGE_METADATA)

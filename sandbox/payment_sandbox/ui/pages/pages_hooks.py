@@ -54,13 +54,6 @@ def admit_call(call: Call) -> Response | None:
 def finish_call(call: Call, response: Response) -> Response:
     """Release the webhooks of an action, remember the chosen language, and add the headers."""
     response = release_webhooks(call, response)
-    _store_chosen_language(call, response)
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
-
-
-def _store_chosen_language(call: Call, response: Response) -> None:
     chosen = call.request.args.get("language")
     if chosen in LANGUAGE_NAMES:
         page = "/".join(call.request.path.split("/")[:4])  # each order or QR code has its own language
@@ -68,6 +61,9 @@ def _store_chosen_language(call: Call, response: Response) -> None:
         response.set_cookie(
             LANGUAGE_COOKIE, chosen, path=path, httponly=True, samesite="Lax", secure=is_secure
         )
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
 def answer_error(call: Call, error: Exception) -> Response:
