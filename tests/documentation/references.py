@@ -17,7 +17,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.http_clients import HTTP_CLIENTS
-from payment_sandbox.projects.settings import Settings, SettingsForm
+from payment_sandbox.projects.settings import SETTINGS, Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
@@ -46,17 +46,6 @@ STATUS_MEANINGS: Final = {
     431: "the headers are too long",
     500: "the sandbox failed; see its log",
 }
-SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
-    "name": "Sock shop",
-    "webhook_url": "http://localhost:3000/webhook",
-    "owner": "the checkout team",
-    "expires_after": "PT8H",
-    "forward_to": "http://localhost:3000/webhook",
-    "aliases": {"my-bank-button": "bank-redirect-nl"},
-    "errors": {"ValidationError": {"status": 422}, "ORD-03": {"value": "Only euros are accepted."}},
-    "seed": 7,
-    "webhook_timeout": 10,
-}
 FAULT_STATUS_MEANING: Final = "only from a configured fault"
 
 
@@ -80,7 +69,7 @@ def example_setting(name: str, item: Mapping[str, Any]) -> Any:
         return default[:2]
     if "enum" in item:
         return next(value for value in item["enum"] if value != default)
-    return SETTING_EXAMPLES[name]
+    return SETTINGS[name].example
 
 
 def _format_default(value: object) -> str:

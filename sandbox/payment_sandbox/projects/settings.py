@@ -1,10 +1,11 @@
-"""The settings of a project, and their form."""
+"""The settings of a project: each is declared once, for requests, the dashboard and the documentation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from marshmallow import ValidationError, validate
 
@@ -61,95 +62,6 @@ class IssuerPart(FormPart):
         return Issuer(**{"name": read["id"], **read})._asdict()
 
 
-class SettingsForm(Form):
-    """The settings of a project."""
-
-    name = Label(about="The merchant's name on the payment pages.")
-    owner = Label(about="The owner of the project: a person, a team or a CI job.")
-    expires_after = PeriodText(
-        allow_none=True,
-        about="Real time without calls after which a server deletes the project; null means never.",
-    )
-    mode = Choice(
-        (TEST_MODE, LIVE_MODE), about="test has the limits of test mode; in live, all methods work fully."
-    )
-    webhook_url = WebUrl(
-        allow_none=True, about="The URL for webhooks, unless an order has its own URL; null means none."
-    )
-    forward_to = WebUrl(
-        allow_none=True,
-        about="The target of the command listen; webhooks are unsent until the command runs.",
-    )
-    payment_methods = Items(Choice(METHOD_NAMES), about="The enabled methods; all by default.")
-    cards_approved = Flag(
-        about="Whether the merchant may take card payments, including those with stored cards."
-    )
-    one_click_enabled = Flag(about="Whether cards can be stored for one-click payments.")
-    recurring_enabled = Flag(about="Whether cards can be stored for a recurring series.")
-    dynamic_descriptor_enabled = Flag(about="Whether card payments accept dynamic_descriptor.")
-    aliases = Anything(
-        keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"),
-        values=Choice(METHOD_NAMES),
-        about="The merchant's own names for methods, by name.",
-    )
-    absolute_urls = Flag(about="Whether order_url and payment_url start with a scheme.")
-    reduced_customer = Flag(about="Whether responses show only country and ip_address of a customer.")
-    authorized_status = Choice(
-        ("completed", "accepted"), about="The status of an authorized order that is not fully captured."
-    )
-    refund_mismatch = Choice(
-        ("refuse", LINES_DECIDE),
-        about="A refund by lines with another amount: it is refused, or the lines decide, with a warning.",
-    )
-    unknown_fields = Choice(("drop", "reject"), about="How unknown request keys are handled.")
-    unknown_locale = Choice(
-        ("reject", "ignore"),
-        about="How a customer.locale that is not allowed is handled; ignore treats it as absent.",
-    )
-    webhook_timeout = Number(
-        validate=validate.Range(*TIMEOUT_RANGE, error="must be between {min} and {max}"),
-        about="The real seconds that a webhook waits for the answer of the shop.",
-    )
-    numeric_ids = Choice(
-        ("reject", "text"),
-        about="How numbers are handled as merchant_order_id and merchant_order_line_id; text converts them.",
-    )
-    issuer_required = Flag(
-        about="Whether bank-redirect-nl needs an issuer_id; without it, the payment page asks for the bank."
-    )
-    issuers = Items(
-        IssuerPart(IssuerForm), least=1, most=100, about="The banks of bank-redirect-nl: ids or objects."
-    )
-    personal_data = Choice(
-        ("optional", "required"),
-        about="Whether pay-later-a and invoice-later-b need birthdate, gender and address of the customer.",
-    )
-    webhook_timing = Choice(
-        (AFTER_RESPONSE, BEFORE_RESPONSE), about="Whether webhooks are sent after the response or before it."
-    )
-    seed = Whole(
-        low=0,
-        high=2**63 - 1,
-        about="The same seed and the same requests give the same identifiers; 0 means the server's seed.",
-    )
-
-    @checks(although_invalid=True)
-    def refuse_method_names_as_aliases(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
-        """Refuse an alias that is the name of a method."""
-        wrong = {
-            alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in METHOD_NAMES
-        }
-        if wrong:
-            raise ValidationError({"aliases": wrong})
-
-
-class NewProjectForm(SettingsForm):
-    """The settings of a new project, and its initial clock and scenario."""
-
-    clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
-    scenario = AnyValue("The initial scenario: a name, or a whole scenario.")
-
-
 REFERENCE_DATE: Final = datetime(2000, 1, 1, tzinfo=UTC)  # a reference date for adding a period
 SECONDS_MAX: Final = 300 * 366 * 86_400.0
 
@@ -162,41 +74,144 @@ def real_seconds(period: str) -> float:
         return SECONDS_MAX
 
 
-DEFAULT_ISSUERS: Final[tuple[Mapping[str, str], ...]] = tuple(issuer._asdict() for issuer in ISSUERS)
+class Setting(NamedTuple):
+    """A setting in forms, an example of its value, and the heading of the settings from it on."""
+
+    field: Any
+    example: Any
+    heading: str | None
+
+
+def setting(default: Any, form_field: Any, example: Any = None, *, heading: str | None = None) -> Any:
+    """Declare a setting."""
+    about = Setting(form_field, example, heading)
+    return field(default_factory=lambda: copy(default), metadata={"setting": about})
+
+
+def flag(default: bool, about: str, *, heading: str | None = None) -> Any:
+    """Declare a setting that is true or false."""
+    return setting(default, Flag(about=about), heading=heading)
+
+
+def choice(choices: Sequence[str], about: str, *, heading: str | None = None) -> Any:
+    """Declare a setting that is one of some words, the first by default."""
+    return setting(choices[0], Choice(choices, about=about), heading=heading)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The permissions of a merchant, and the presentation of responses."""
+    """The settings of a project: the permissions of a merchant, and the presentation of responses."""
 
-    name: str = ""
-    owner: str = ""
-    expires_after: str | None = None
-    mode: str = TEST_MODE
-    webhook_url: str | None = None
-    forward_to: str | None = None
-    payment_methods: tuple[str, ...] = METHOD_NAMES
-    cards_approved: bool = True
-    one_click_enabled: bool = True
-    recurring_enabled: bool = True
-    dynamic_descriptor_enabled: bool = True
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    absolute_urls: bool = False
-    reduced_customer: bool = False
-    authorized_status: str = "completed"
-    refund_mismatch: str = "refuse"
-    unknown_fields: str = "drop"
-    unknown_locale: str = "reject"
-    numeric_ids: str = "reject"
-    issuer_required: bool = True
-    issuers: tuple[Mapping[str, str], ...] = DEFAULT_ISSUERS
-    personal_data: str = "optional"
-    webhook_timing: str = "after_response"
-    webhook_timeout: float = TIMEOUT_SECONDS  # SET-57
-    seed: int = 0
-    newer_settings: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # settings from a newer server, which have no effect
+    name: str = setting(
+        "", Label(about="The merchant's name on the payment pages."), "Sock shop", heading="Project"
+    )
+    owner: str = setting(
+        "", Label(about="The owner of the project: a person, a team or a CI job."), "the checkout team"
+    )
+    mode: str = choice(
+        (TEST_MODE, LIVE_MODE), "test has the limits of test mode; in live, all methods work fully."
+    )
+    expires_after: str | None = setting(
+        None,
+        PeriodText(
+            allow_none=True,
+            about="Real time without calls after which a server deletes the project; null means never.",
+        ),
+        "P7D",
+    )
+    webhook_url: str | None = setting(
+        None,
+        WebUrl(
+            allow_none=True, about="The URL for webhooks, unless an order has its own URL; null means none."
+        ),
+        "http://localhost:3000/webhook",
+        heading="Webhooks",
+    )
+    forward_to: str | None = setting(
+        None,
+        WebUrl(
+            allow_none=True,
+            about="The target of the command listen; webhooks are unsent until the command runs.",
+        ),
+        "http://localhost:3000/webhook",
+    )
+    webhook_timing: str = choice(
+        (AFTER_RESPONSE, BEFORE_RESPONSE), "Whether webhooks are sent after the response or before it."
+    )
+    webhook_timeout: float = setting(
+        TIMEOUT_SECONDS,  # SET-57
+        Number(
+            validate=validate.Range(*TIMEOUT_RANGE, error="must be between {min} and {max}"),
+            about="The real seconds that a webhook waits for the answer of the shop.",
+        ),
+        10,
+    )
+    payment_methods: Sequence[str] = setting(
+        list(METHOD_NAMES),
+        Items(Choice(METHOD_NAMES), about="The enabled methods; all by default."),
+        heading="Payment methods",
+    )
+    aliases: Mapping[str, str] = setting(
+        {},
+        Anything(
+            keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"),
+            values=Choice(METHOD_NAMES),
+            about="The merchant's own names for methods, by name.",
+        ),
+        {"my-bank-button": "bank-redirect-nl"},
+    )
+    issuers: Sequence[Mapping[str, str]] = setting(
+        [issuer._asdict() for issuer in ISSUERS],
+        Items(
+            IssuerPart(IssuerForm), least=1, most=100, about="The banks of bank-redirect-nl: ids or objects."
+        ),
+        ["INGBNL2A", {"id": "RABONL2U", "name": "Rabo"}],
+    )
+    issuer_required: bool = flag(
+        True, "Whether bank-redirect-nl needs an issuer_id; without it, the payment page asks for the bank."
+    )
+    cards_approved: bool = flag(
+        True,
+        "Whether the merchant may take card payments, including those with stored cards.",
+        heading="Cards",
+    )
+    one_click_enabled: bool = flag(True, "Whether cards can be stored for one-click payments.")
+    recurring_enabled: bool = flag(True, "Whether cards can be stored for a recurring series.")
+    dynamic_descriptor_enabled: bool = flag(True, "Whether card payments accept dynamic_descriptor.")
+    absolute_urls: bool = flag(
+        False, "Whether order_url and payment_url start with a scheme.", heading="Responses of the API"
+    )
+    reduced_customer: bool = flag(False, "Whether responses show only country and ip_address of a customer.")
+    authorized_status: str = choice(
+        ("completed", "accepted"), "The status of an authorized order that is not fully captured."
+    )
+    refund_mismatch: str = choice(
+        ("refuse", LINES_DECIDE),
+        "A refund by lines with another amount: it is refused, or the lines decide, with a warning.",
+    )
+    unknown_fields: str = choice(("drop", "reject"), "How unknown request keys are handled.")
+    unknown_locale: str = choice(
+        ("reject", "ignore"),
+        "How a customer.locale that is not allowed is handled; ignore treats it as absent.",
+    )
+    numeric_ids: str = choice(
+        ("reject", "text"),
+        "How numbers are handled as merchant_order_id and merchant_order_line_id; text converts them.",
+    )
+    personal_data: str = choice(
+        ("optional", "required"),
+        "Whether pay-later-a and invoice-later-b need birthdate, gender and address of the customer.",
+    )
+    seed: int = setting(
+        0,
+        Whole(
+            low=0,
+            high=2**63 - 1,
+            about="The same seed and the same requests give the same identifiers; 0 means the server's seed.",
+        ),
+        7,
+    )
+    newer_settings: Mapping[str, Any] = field(default_factory=dict)  # of a newer server; without effect
 
     @cached_property
     def is_test(self) -> bool:
@@ -236,20 +251,10 @@ class Settings:
         """Return the URL for the webhooks of an order, which may have its own; None if there is none."""
         return order_url or self.webhook_url or self.forward_to
 
-    def with_values(self, values: Mapping[str, Any]) -> "Settings":
-        """Return these settings with some values replaced."""
-        lists = {name: tuple(values[name]) for name in ("payment_methods", "issuers") if name in values}
-        return replace(self, **{**values, **lists})
-
     @cached_property
     def document(self) -> dict[str, Any]:
         """All settings as plain data, which nobody changes."""
-        return {
-            **{name: getattr(self, name) for name in KNOWN_SETTINGS},
-            "payment_methods": list(self.payment_methods),
-            "issuers": [dict(bank) for bank in self.issuers],
-            "aliases": dict(self.aliases),
-        }
+        return {name: getattr(self, name) for name in SETTINGS}
 
     @cached_property
     def stored(self) -> dict[str, Any]:
@@ -257,9 +262,33 @@ class Settings:
         return {**self.newer_settings, **self.document} if self.newer_settings else self.document
 
 
-KNOWN_SETTINGS: Final = tuple(item.name for item in fields(Settings) if item.name != "newer_settings")
-SETTINGS_FORM: Final = SettingsForm()
+SETTINGS: Final[Mapping[str, Setting]] = {
+    each.name: each.metadata["setting"] for each in fields(Settings) if each.metadata
+}
 DEFAULT_SETTINGS: Final = Settings()
+
+
+class SettingsForm(Form.from_dict({name: each.field for name, each in SETTINGS.items()})):  # type: ignore[misc]
+    """The settings of a project."""
+
+    @checks(although_invalid=True)
+    def refuse_method_names_as_aliases(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
+        """Refuse an alias that is the name of a method."""
+        wrong = {
+            alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in METHOD_NAMES
+        }
+        if wrong:
+            raise ValidationError({"aliases": wrong})
+
+
+class NewProjectForm(SettingsForm):
+    """The settings of a new project, and its initial clock and scenario."""
+
+    clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
+    scenario = AnyValue("The initial scenario: a name, or a whole scenario.")
+
+
+SETTINGS_FORM: Final = SettingsForm()
 
 
 def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
@@ -268,11 +297,11 @@ def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
     Raises:
         Invalid: lists every invalid setting.
     """
-    known = {name: value for name, value in data.items() if name in KNOWN_SETTINGS}
+    known = {name: value for name, value in data.items() if name in SETTINGS}
     for name in ("name", "owner"):  # earlier versions had no limit
         if isinstance(known.get(name), str):
             known[name] = known[name][: Label.LENGTH_MAX]
-    newer_settings = {name: value for name, value in data.items() if name not in KNOWN_SETTINGS}
+    newer_settings = {name: value for name, value in data.items() if name not in SETTINGS}
     return replace(read_settings(known, DEFAULT_SETTINGS, path), newer_settings=newer_settings)
 
 
@@ -294,7 +323,7 @@ def read_settings(data: Any, base: Settings, path: str = "", form: SettingsForm 
     if data == {}:
         return base
     try:
-        return base.with_values(read(form or SETTINGS_FORM, data))
+        return replace(base, **read(form or SETTINGS_FORM, data))
     except Invalid as invalid:
         raise Invalid(
             [

@@ -18,7 +18,7 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.journal import EpochJournal, ReachedStatus, RecordedDecision
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import KNOWN_SETTINGS, Settings, read_stored_settings
+from payment_sandbox.projects.settings import SETTINGS, Settings, read_stored_settings
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import TransactionDecision
@@ -50,7 +50,7 @@ def capture(project: Project) -> Callable[[], dict[str, Any]]:
 
 
 def _encode_parts(journal: EpochJournal, snapshot: StoredSnapshot) -> dict[str, Any]:
-    settings = {name: snapshot.settings[name] for name in KNOWN_SETTINGS}
+    settings = {name: snapshot.settings[name] for name in SETTINGS}
     decisions = journal.decisions(attempt for order in snapshot.orders for attempt in order.transactions)
     values = {**vars(snapshot), "settings": settings, "decisions": decisions}
     return {

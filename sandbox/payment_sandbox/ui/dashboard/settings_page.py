@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from flask import Response
@@ -13,7 +13,7 @@ from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import ADDRESS_SETTINGS, Project
-from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.projects.settings import SETTINGS
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     VIEW_FACTS,
@@ -31,61 +31,14 @@ from payment_sandbox.web.routes import stated
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer
 
 BAD_REQUEST: Final = 400
-SETTINGS_FORM: Final = SettingsForm()
 FLAG: Final = "flag"
 CHOICE: Final = "choice"
 METHODS: Final = "methods"
 OBJECT: Final = "object"
-SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
-    "Project": {
-        "name": "Name",
-        "owner": "Owner",
-        "mode": "Mode",
-        "expires_after": "Delete the project when unused for (leave empty for never)",
-    },
-    "Webhooks": {
-        "webhook_url": "Webhook address",
-        "forward_to": "Forward webhooks to",
-        "webhook_timing": "Webhook timing",
-        "webhook_timeout": "Seconds until a webhook times out",
-    },
-    "Payment methods": {
-        "payment_methods": "Enabled methods",
-        "aliases": "Aliases of payment methods",
-        "issuers": "Banks of bank-redirect-nl",
-        "issuer_required": "Orders must name the bank",
-    },
-    "Cards": {
-        "cards_approved": "Card payments are approved",
-        "one_click_enabled": "One-click payments",
-        "recurring_enabled": "Recurring payments",
-        "dynamic_descriptor_enabled": "Dynamic descriptors",
-    },
-    "Responses of the API": {
-        "absolute_urls": "URLs begin with https:// or http://",
-        "reduced_customer": "Responses contain a reduced customer",
-        "authorized_status": "Status of an authorized order",
-        "refund_mismatch": "Refunds whose lines and amount differ",
-        "unknown_fields": "Unknown fields in requests",
-        "unknown_locale": "Unknown locale of a customer",
-        "numeric_ids": "Numbers as ids of orders and lines",
-        "personal_data": "Personal data for a screening",
-    },
+LABELS: Final = {
+    name: name.capitalize().replace("_", " ").replace("url", "URL") for name in SETTINGS if name != "seed"
 }
-"""The editable settings with their labels; the seed is excluded, because it changes all later ids."""
-EDITABLE_SETTINGS: Final = {
-    name: label for labels in SETTING_GROUPS.values() for name, label in labels.items()
-}
-EXAMPLES: Final = {
-    "name": "Shop of the checkout team",
-    "owner": "checkout-ci",
-    "expires_after": "P7D",
-    "webhook_url": "http://localhost:3000/webhook",
-    "forward_to": "http://localhost:3000/webhook",
-    "webhook_timeout": "5",
-    "aliases": '{"my-bank-button": "bank-redirect-nl"}',
-    "issuers": '["INGBNL2A", {"id": "RABONL2U", "name": "Rabo"}]',
-}
+"""The editable settings; not the seed, which changes all later ids."""
 
 
 @stated(**VIEW_FACTS)
@@ -101,9 +54,9 @@ def post_settings(call: Call, project_id: str) -> Response:
     try:
         project.change_settings(
             {
-                name: _read_value(call, name, _field_kind(field))
-                for name, field in SETTINGS_FORM.fields.items()
-                if name in EDITABLE_SETTINGS and f"{name}-sent" in call.request.form
+                name: _read_value(call, name, _field_kind(SETTINGS[name].field))
+                for name in LABELS
+                if f"{name}-sent" in call.request.form
             }
         )
     except Invalid as invalid:
@@ -153,33 +106,33 @@ def _read_value(call: Call, name: str, kind: str) -> Any:
     if kind == FLAG:
         return bool(values)
     text = values[0].strip() if values else ""
-    if kind == OBJECT or isinstance(SETTINGS_FORM.fields[name], Number):
+    if kind == OBJECT or isinstance(SETTINGS[name].field, Number):
         try:
             return parse((text or "{}").encode())
         except RequestRefused:
             return text
-    return text or (None if SETTINGS_FORM.fields[name].allow_none else "")
+    return text or (None if SETTINGS[name].field.allow_none else "")
 
 
 def _settings_page(
     call: Call, project: Project, failure: str = "", violations: Sequence[Violation] = ()
 ) -> Response:
     """Show the settings; after a failure, with a summary that names each wrong value."""
+    groups: dict[str, list[dict[str, object]]] = {}
+    heading = ""
+    for name, label in LABELS.items():
+        heading = SETTINGS[name].heading or heading
+        field = _form_field(call, project, name, label, is_typed=bool(violations))
+        groups.setdefault(heading, []).append(field)
     return show(
         call,
         "settings",
         project,
         "settings",
         BAD_REQUEST if violations else 200,
-        groups={
-            title: [
-                _form_field(call, project, name, label, is_typed=bool(violations))
-                for name, label in labels.items()
-            ]
-            for title, labels in SETTING_GROUPS.items()
-        },
+        groups=groups,
         methods=METHOD_NAMES,
-        labels=EDITABLE_SETTINGS,
+        labels=LABELS,
         failure=failure,
         violations=dict(map(_field_problem, map(project.masking.mask_record, violations))),
     )
@@ -193,7 +146,7 @@ def _field_problem(violation: Violation) -> tuple[str, str]:
 
 def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
     """Build a form field, keeping the user's input if it was rejected."""
-    field = SETTINGS_FORM.fields[name]
+    field, example, _ = SETTINGS[name]
     kind = _field_kind(field)
     value: Any = project.epoch.state.base_settings.document[name]
     if kind == OBJECT:
@@ -206,7 +159,7 @@ def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed
         "name": name,
         "label": label,
         "about": field.metadata.get("description", "").replace("null means", "empty means"),
-        "example": EXAMPLES.get(name, ""),
+        "example": json.dumps(example) if kind == OBJECT else example,
         "kind": kind,
         "choices": getattr(field, "choices", ()),
         "value": "" if value is None else value,
