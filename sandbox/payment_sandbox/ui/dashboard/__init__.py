@@ -29,7 +29,7 @@ VIEWS: Final = (
     ("POST", f"{PROJECT}/requests/test/", "requests.post_test_webhook"),
     ("POST", f"{PROJECT}/requests/deliver/", "requests.post_unsent_view"),
     ("POST", f"{PROJECT}/requests/<delivery_id>/redeliver/", "requests.post_redelivery_view"),
-    ("GET", f"{PROJECT}/mistakes/", "mistakes.get_mistakes_view"),
+    ("GET", f"{PROJECT}/mistakes/", "front_page.get_mistakes_view"),
     ("GET", f"{PROJECT}/simulate/", "simulate.get_simulate_view"),
     ("POST", f"{PROJECT}/simulate/", "simulate.post_scenario"),
     ("POST", f"{PROJECT}/simulate/faults/", "simulate.post_switch"),

@@ -14,7 +14,6 @@ from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
-from payment_sandbox.projects.epoch import AgendaItem
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.ui.dashboard.notices import (
@@ -201,7 +200,8 @@ def show(
     call: Call, template: str, project: Project, view: str, status: int = 200, /, **more: object
 ) -> Response:
     """Render a page of a project in the frame."""
-    known = current_review(project)
+    known, epoch = current_review(project), project.epoch
+    due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
     took = project.services.real.wall_now() - call.real_at if call.real_at is not None else timedelta()
     took_ms, watchers = took / timedelta(milliseconds=1), project.events.watchers
     by_time = max(REFRESH_PER_TIME_TAKEN, LOAD_PARTS * watchers) * took_ms
@@ -221,7 +221,7 @@ def show(
         settings=project.settings,
         now=project.now(),
         tomorrow=project.now() + timedelta(days=1),
-        agenda=agenda_rows(project),
+        agenda=[event(entry) for entry in islice(due, AGENDA_SHOWN_MAX)],
         counts={"mistakes": len(known.mistakes)},
         ahead=_clock_difference(project),
         events_so_far=project.epoch.advance_log,
@@ -243,13 +243,6 @@ def _clock_difference(project: Project) -> str:
     if abs(offset) < timedelta(minutes=1):
         return ""
     return f"{describe_period(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
-
-
-def agenda_rows(project: Project) -> list[AgendaItem]:
-    """Return the next due events."""
-    epoch = project.epoch
-    due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
-    return [event(entry) for entry in islice(due, AGENDA_SHOWN_MAX)]
 
 
 def form_page(call: Call) -> str:
@@ -278,44 +271,27 @@ def own_path(call: Call, address: str) -> str:
     return address if is_own and "\\" not in address else ""
 
 
-def ask_to_sign_in(call: Call) -> Response:
-    """Redirect to the sign-in page, which redirects back afterwards."""
-    requested = (
-        call.request.full_path.rstrip("?")
-        if call.request.method == "GET"
-        else f"{call.site.base_path}/dashboard/"
-    )
-    return redirect(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': requested})}")
-
-
 def answer_error(call: Call, error: Exception) -> Response:
-    """Answer refusals with a page for browsers and with JSON for other clients."""
+    """Answer refusals with a page for browsers and with JSON for other clients, or with the sign-in page."""
     if isinstance(error, SignInRequired):
-        return ask_to_sign_in(call)
+        home, is_page = f"{call.site.base_path}/dashboard/", call.request.method == "GET"
+        requested = call.request.full_path.rstrip("?") if is_page else home
+        return redirect(f"{home}sign-in/?{urlencode({'next': requested})}")
     answer = answer_for(call, error)
     if not isinstance(error, Refusal | Invalid | RequestRefused) or not is_browser(call.request):
         return answer
-    redirected = _redirect_to_form(call, answer.get_json()["error"])
-    if redirected is not None:
-        return redirected
-    shown = answer.get_json()["error"]
+    shown, project, back = answer.get_json()["error"], call.owner, form_page(call)
+    if call.request.method == "POST" and project is not None and back:  # the form shows input and reason
+        return redirect(with_notice(project, back, refusal_notice(project, shown, call.request.form)))
     details = {
         "error": shown,
         "is_wrong_form": shown["value"] in WRONG_FORMS,
         "back": call.request.referrer or f"{call.site.base_path}/dashboard/",
     }
-    if call.owner is not None and call.request.method == "GET":
-        return show(call, "dashboard_refused", call.owner, "", answer.status_code, **details)
+    if project is not None and call.request.method == "GET":
+        return show(call, "dashboard_refused", project, "", answer.status_code, **details)
     body = render_template("dashboard/dashboard_refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
-
-
-def _redirect_to_form(call: Call, error: Mapping[str, Any]) -> Response | None:
-    """Redirect to the page of a refused form, to show the input and the reason."""
-    project, back = call.owner, form_page(call)
-    if call.request.method != "POST" or project is None or not back:
-        return None
-    return redirect(with_notice(project, back, refusal_notice(project, error, call.request.form)))
 
 
 def admit_call(call: Call) -> Response | None:
@@ -330,14 +306,11 @@ def admit_call(call: Call) -> Response | None:
         environment.globals["fault_name"] = fault_in_words
     refuse_cross_site(call)
     redirected = redirect_without_secrets(call)
-    if redirected is None and body_length(call.request) > _bytes_max(call):
-        raise RequestRefused(413, f"a form must not exceed {_bytes_max(call)} bytes")
+    # a longer form would be parsed incompletely
+    bytes_max = STATE_BYTES_MAX if call.request.endpoint == SNAPSHOT_FORM else BODY_BYTES_MAX
+    if redirected is None and body_length(call.request) > bytes_max:
+        raise RequestRefused(413, f"a form must not exceed {bytes_max} bytes")
     return redirected
-
-
-def _bytes_max(call: Call) -> int:
-    """Return the length of the longest form, which would be parsed incompletely if it were longer."""
-    return STATE_BYTES_MAX if call.request.endpoint == SNAPSHOT_FORM else BODY_BYTES_MAX
 
 
 def finish_call(call: Call, response: Response) -> Response:

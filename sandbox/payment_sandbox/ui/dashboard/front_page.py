@@ -1,7 +1,7 @@
 """The first page: the mistakes, and the list of orders with what the service knows and the shop believes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
@@ -74,11 +74,6 @@ class ListQuery(NamedTuple):
     before: str = ""  # the last order of the previous page
     top: str = ""  # the first order; newer ones are counted
 
-    @property
-    def criteria(self) -> OrderFilter:
-        """The conditions that the operation checks."""
-        return OrderFilter(text=self.text or None, before=self.before or None)
-
 
 class ListedOrders(NamedTuple):
     """The orders of the list and how many each filter shows."""
@@ -99,66 +94,56 @@ def get_orders_view(call: Call, project_id: str) -> Response:
     args, remark = valid_query(call.request.args, before=orders, top=orders, show=SHOWN.__contains__)
     query = ListQuery(**{name: args.get(name, "") for name in ListQuery._fields})
     listed = _list_orders(project, known, query)
-    mistakes = known.mistakes
     return show(
         call,
         "orders",
         project,
         "orders",
         listed=listed,
-        rows=list(_rows(project, known, listed.rows)),
+        rows=[
+            project.masking.mask_record(
+                {**row, "look": look_of(order), "problem": known.problems.get(order.id, "")}
+            )
+            for order, row in zip(listed.rows, order_rows(project, listed.rows), strict=True)
+        ],
         query=query,
         remark=remark,
         filters={name: label for name, label in SHOWN.items() if listed.counts[name]},
-        mistakes=mistakes,
-        at_risk=cents_at_risk(each for group in mistakes for each in group.findings),
-        affected={each.name: each.orders for each in mistakes[:MISTAKES_SHOWN]},
+        mistakes=known.mistakes,
+        at_risk=cents_at_risk(each for group in known.mistakes for each in group.findings),
+        affected={each.name: each.orders for each in known.mistakes[:MISTAKES_SHOWN]},
         recipes=playable_recipes(project.settings.mode),
         **_first_payment_values(project, listed),
     )
 
 
-def _list_orders(project: Project, known: CurrentReview | None, query: ListQuery) -> ListedOrders:
-    """Count the orders by filter, and select those of the page."""
-    filters = _filters_by_order(project, known)
-    newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
-    listed = {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
-    of_mistake = _orders_with(known, query.mistake)
-    listed = listed if of_mistake is None else listed & of_mistake
-    matching = [order for order in find_orders(project.epoch, query.criteria) if order.id in listed]
-    rows = [order for order in matching if order.id not in newer]
-    counts = Counter(chain.from_iterable(filters.values()))
-    return ListedOrders(counts, rows[:ROWS_SHOWN], len(matching) - len(rows), len(rows) > ROWS_SHOWN)
-
-
-def _filters_by_order(project: Project, known: CurrentReview | None) -> dict[str, tuple[str, ...]]:
+def _filters_by_order(project: Project, known: CurrentReview) -> dict[str, tuple[str, ...]]:
     """Return the names of the filters that show each order, newest first."""
-    read, problems = shop_statuses(project.epoch), known.problems if known is not None else {}
+    read = shop_statuses(project.epoch)
     return {
-        order.id: _filters_of(order, read.get(order.id), problems)
+        order.id: (
+            *FILTERS_BY_STATUS.get(order.status, ENDED),
+            *(("mistakes",) if order.id in known.problems else ()),
+            *(("behind",) if is_behind(order, read.get(order.id)) else ()),
+        )
         for order in project.epoch.store.orders_newest_first()
         if not order.is_refund
     }
 
 
-def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, str]) -> tuple[str, ...]:
-    filters = FILTERS_BY_STATUS.get(order.status, ENDED)
-    if order.id in problems:
-        filters = (*filters, "mistakes")
-    return (*filters, "behind") if is_behind(order, shop_status) else filters
-
-
-def _orders_with(known: CurrentReview | None, mistake: str) -> set[str] | None:
-    """Return the listed orders with a kind of mistake; None if no known kind is asked for."""
-    groups = known.groups if known is not None and mistake else ()
-    return next((set(group.orders) for group in groups if group.name == mistake), None)
-
-
-def _rows(project: Project, known: CurrentReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
-    problems = known.problems if known is not None else {}
-    for order, known_row in zip(orders, order_rows(project, orders), strict=True):
-        row = {**known_row, "look": look_of(order), "problem": problems.get(order.id, "")}
-        yield project.masking.mask_record(row)
+def _list_orders(project: Project, known: CurrentReview, query: ListQuery) -> ListedOrders:
+    """Count the orders by filter, and select those of the page."""
+    filters = _filters_by_order(project, known)
+    newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
+    listed = {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
+    for group in known.groups:
+        if group.name == query.mistake:
+            listed &= set(group.orders)
+    criteria = OrderFilter(text=query.text, before=query.before or None)
+    matching = [order for order in find_orders(project.epoch, criteria) if order.id in listed]
+    rows = [order for order in matching if order.id not in newer]
+    counts = Counter(chain.from_iterable(filters.values()))
+    return ListedOrders(counts, rows[:ROWS_SHOWN], len(matching) - len(rows), len(rows) > ROWS_SHOWN)
 
 
 def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, object]:
@@ -178,6 +163,23 @@ def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, o
         "first_call": command(project, "/v1/orders/", FIRST_BODY),
         "key": FIRST_API_KEY if project.project_id == FIRST_PROJECT_ID else "",
     }
+
+
+@stated(**VIEW_FACTS)
+def get_mistakes_view(call: Call, project_id: str) -> Response:
+    """Show the mistakes of the integration."""
+    project = enter(call, project_id)
+    known = current_review(project)
+    return show(
+        call,
+        "mistakes",
+        project,
+        "mistakes",
+        groups=known.groups,
+        evidence_of=lambda finding: list(
+            zip(finding.requests, finding.preceded_by + finding.shown_by, strict=False)
+        ),
+    )
 
 
 @stated(**FORM_FACTS)

@@ -72,15 +72,18 @@ def notice_for(project: Project, name: str | None) -> Notice | None:
 
 def move_notice(project: Project, result: AdvanceResult) -> Notice:
     """Describe a clock move; if it stopped early, add the reason."""
-    happened = _count_events(result.events)
+    happened = []
+    for kind, count in Counter(str(event.get("kind")) for event in result.events).most_common():
+        plain = kind.replace("-", " ")
+        happened.append(f"{count} {EVENT_WORDS.get(kind, (plain, f'{plain}s'))[count != 1]}")
+    events = ", ".join(happened) or "nothing was due"
     orders = list(dict.fromkeys(event["order_id"] for event in result.events if event.get("order_id")))
     to = short_moment(result.ended, result.begun)
     if not result.stopped:
-        return Notice(f"Moved to {to}: {happened}.", orders[:ORDERS_SHOWN])
+        return Notice(f"Moved to {to}: {events}.", orders[:ORDERS_SHOWN])
     if result.by_hand:
-        return Notice(f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN])
-    text = f"Stopped at {to}: {_stop_reason(project, result)}."
-    return Notice(text, (), True)
+        return Notice(f"Stopped at {to} as you asked: {events} so far.", orders[:ORDERS_SHOWN])
+    return Notice(f"Stopped at {to}: {_stop_reason(project, result)}.", (), True)
 
 
 def _stop_reason(project: Project, result: AdvanceResult) -> str:
@@ -91,29 +94,11 @@ def _stop_reason(project: Project, result: AdvanceResult) -> str:
         for attempt in delivery.attempts
         if attempt.at >= result.begun
     ]
-    webhooks = len(took_ms) + len(result.under_way)
+    count = len(took_ms) + len(result.under_way)
+    webhooks = f"{count} webhook{'' if count == 1 else 's'}"
     if not took_ms:
-        return f"your shop has not answered {_count_webhooks(webhooks)} yet"
-    return (
-        f"your shop takes {sum(took_ms) / len(took_ms) / 1000:.2g} s for each of {_count_webhooks(webhooks)}"
-    )
-
-
-def _count_webhooks(webhooks: int) -> str:
-    return f"{webhooks} webhook{'' if webhooks == 1 else 's'}"
-
-
-def _count_events(events: Sequence[Mapping[str, Any]]) -> str:
-    kinds = Counter(str(event.get("kind")) for event in events)
-    if not kinds:
-        return "nothing was due"
-    return ", ".join(f"{count} {_event_words(kind, count)}" for kind, count in kinds.most_common())
-
-
-def _event_words(kind: str, count: int) -> str:
-    plain = kind.replace("-", " ")
-    one, many = EVENT_WORDS.get(kind, (plain, f"{plain}s"))
-    return one if count == 1 else many
+        return f"your shop has not answered {webhooks} yet"
+    return f"your shop takes {sum(took_ms) / len(took_ms) / 1000:.2g} s for each of {webhooks}"
 
 
 def short_moment(moment: datetime, before: datetime) -> str:

@@ -1,11 +1,10 @@
 """The page of an order with its history and possible actions."""
 
-from functools import partial
 from typing import Final, cast
 
 from flask import Response
 
-from payment_sandbox.judge.history import SERVICE, SHOP, TimelineEntry, fold
+from payment_sandbox.judge.history import SERVICE, SHOP, fold
 from payment_sandbox.judge.in_words import describe_history
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.attempts import offered_methods
@@ -14,7 +13,6 @@ from payment_sandbox.orders.actions import ACTIONS, BANK, CUSTOMER, SCREENING, A
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.journal import MERCHANT_ACTOR
-from payment_sandbox.projects.project import Project
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
     VIEW_FACTS,
@@ -91,7 +89,7 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
         timeline_entries=timeline_entries[-rows_max:],
         omitted=max(0, len(timeline_entries) - rows_max),
         full_url=None if is_whole else url(project, f"orders/{order.id}/", rows="all"),
-        link=partial(link_of, project),
+        linked_kinds=LINKED_KINDS,
         parties=PARTY_NAMES,
     )
 
@@ -129,10 +127,3 @@ def parse_cents(call: Call, field: str) -> int | None:
     if not 0 < cents <= AMOUNT_CENTS_MAX:
         raise Invalid([Violation(field, "must be an amount in euros, at least 0.01")])
     return cents
-
-
-def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
-    """Return the page URL of a request or webhook; None for other timeline entries."""
-    if timeline_entry.kind in LINKED_KINDS:
-        return url(project, f"requests/{timeline_entry.id.partition('/')[0]}/")
-    return None

@@ -1,7 +1,7 @@
 """The calls of the shop and the webhooks to it: one list, and a page for each."""
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice, takewhile
@@ -25,7 +25,7 @@ from payment_sandbox.operations.redelivery import (
 )
 from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
+from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import ERROR_STATUS_MIN, LoggedRequest, ReachedStatus, number_of
 from payment_sandbox.projects.order_logs import OrderLog, order_logs
@@ -98,26 +98,16 @@ Entry = LoggedRequest | Delivery
 def _texts(log: OrderLog) -> list[tuple[str, str]]:
     """Return the searchable text of each call and each webhook, by its id."""
     numbers = {order.id: order.merchant_order_id or "" for order in log.orders.values()}
-
-    def join(order_id: str | None, *texts: str) -> str:
-        return "\n".join((*texts, order_id or "", numbers.get(order_id or "", ""))).casefold()
-
-    calls = [
-        (
-            each.id,
-            join(
-                each.order_id,
-                f"{each.status or CUT}",
-                f"{each.method} {each.path}?{each.query}",
-                each.rule or "",
-            ),
-        )
+    webhooks = {each.id: each for each in (*log.webhooks, *log.derive(unsent_of))}
+    texts: list[tuple[Entry, tuple[str, ...]]] = [
+        (each, (f"{each.status or CUT}", f"{each.method} {each.path}?{each.query}", each.rule or ""))
         for each in log.of(LoggedRequest)
     ]
-    webhooks = {each.id: each for each in (*log.webhooks, *log.derive(unsent_of))}
-    return calls + [
-        (each.id, join(each.order_id, each.status, OUTCOME_LABELS[each.outcome]))
-        for each in webhooks.values()
+    texts += [(each, (each.status, OUTCOME_LABELS[each.outcome])) for each in webhooks.values()]
+    return [
+        (entry.id, "\n".join((*words, order_id, numbers.get(order_id, ""))).casefold())
+        for entry, words in texts
+        for order_id in [entry.order_id or ""]
     ]
 
 
@@ -134,16 +124,16 @@ def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delive
         for known in (epoch.store.deliveries(), without_address)
     )
 
-    def is_searched(entry: Entry) -> bool:
-        return not text or entry.id in matching
-
     def place(entry: Entry) -> int:
         if isinstance(entry, LoggedRequest):
             return number_of(entry)
         reached = epoch.journal.of(ReachedStatus, (entry.order_id,))
         return max((number_of(each) for each in reached if each.status == entry.status), default=0)
 
-    lists = (filter(is_searched, each) for each in (calls, webhooks, unsent_entries))
+    lists: list[Iterator[Entry]] = [
+        (entry for entry in each if not text or entry.id in matching)
+        for each in (calls, webhooks, unsent_entries)
+    ]
     return heapq.merge(*lists, key=place, reverse=True)
 
 
@@ -166,12 +156,18 @@ def get_requests_view(call: Call, project_id: str) -> Response:
     top = [each for each in [find(query.top)] if each] if query.top else []
     newer = list(takewhile(lambda entry: entry.id != query.top, entries)) if top else []
     page = [*top, *islice(entries, ROWS_SHOWN + 1 - len(top))]
+    next_at = _next_attempts(project.epoch)
     return show(
         call,
         "requests",
         project,
         "requests",
-        rows=_rows(project, page[:ROWS_SHOWN]),
+        rows=[
+            _call_row(project, entry)
+            if isinstance(entry, LoggedRequest)
+            else {"is_call": False, **_webhook_row(project, entry, next_at.get(entry.id))}
+            for entry in page[:ROWS_SHOWN]
+        ],
         has_more=len(page) > ROWS_SHOWN,
         dropped=project.epoch.journal.dropped_count,
         filters=SHOWN,
@@ -181,17 +177,6 @@ def get_requests_view(call: Call, project_id: str) -> Response:
         outcomes=OUTCOME_LABELS,
         unsent=len(unsent),
     )
-
-
-def _rows(project: Project, page: Sequence[Entry]) -> list[dict[str, object]]:
-    """Describe calls and webhooks, with the reasons for refusals and failures."""
-    next_at = _next_attempts(project.epoch)
-    return [
-        _call_row(project, entry)
-        if isinstance(entry, LoggedRequest)
-        else {"is_call": False, **_webhook_row(project, entry, next_at.get(entry.id))}
-        for entry in page
-    ]
 
 
 def _call_row(project: Project, entry: LoggedRequest) -> dict[str, object]:
@@ -224,24 +209,21 @@ def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetim
         return "Not sent: no address was set."
     failed = sum(not attempt.reply.is_delivered for attempt in tries)
     if outcome == DeliveryState.PENDING:
-        upcoming = (
-            f"next at {format_moment_of_day(next_at, now)}"
-            if next_at is not None
-            else "the next attempt is in flight"
-        )
+        upcoming = "the next attempt is in flight"
+        if next_at is not None:
+            upcoming = f"next at {format_moment_of_day(next_at, now)}"
         return f"Pending: {failed} of {ATTEMPTS_MAX} attempts failed, {upcoming}."
     if outcome == LOST:
         return "Lost by a fault: your shop never received it, but the service considers it delivered."
-    answer = _describe_reply(tries[-1].reply) if tries else "sent manually"
+    answer = "sent manually"
+    if tries:
+        reply = tries[-1].reply
+        answer = f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
+        if reply.status is None:
+            answer = reply.error or reply.warning or "no answer"
     if outcome == DeliveryState.FAILED:
         return f"Failed after {failed} attempts: {answer}."
     return f"Delivered{f' on attempt {tries[-1].number}' if failed else ''}: {answer}."
-
-
-def _describe_reply(reply: Reply) -> str:
-    if reply.status is None:
-        return reply.error or reply.warning or "no answer"
-    return f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
 
 
 def _next_attempts(epoch: Epoch) -> dict[str, datetime]:
@@ -266,34 +248,34 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
     entry = _find_entry(project, entry_id)
     if entry is None:
         raise Unknown(f"there is no call and no webhook {entry_id!r}; it may have been dropped")
-    if isinstance(entry, LoggedRequest):
-        return show(call, "request", project, "requests", **_request_values(project, entry))
-    return show(call, "webhook", project, "requests", **_webhook_values(project, entry))
-
-
-def _request_values(project: Project, entry: LoggedRequest) -> Mapping[str, object]:
+    if isinstance(entry, Delivery):
+        return show(
+            call,
+            "webhook",
+            project,
+            "requests",
+            webhook=_webhook_row(project, entry, _next_attempts(project.epoch).get(entry.id)),
+            outcomes=OUTCOME_LABELS,
+            default_request=_default_request(project, entry),
+            sent_headers=WEBHOOK_HEADERS,
+            periods=DELAY_LABELS,
+            format_body=format_body,
+        )
     ids = [known.id for known in project.epoch.journal.of(LoggedRequest)]
     at = ids.index(entry.id)
-    return {
-        "entry": request_record(project, entry),
-        "reason": refusal_message(entry) or short_reason(entry),
-        "took_ms": _duration_ms(entry),
-        "curl": curl(project, entry),
-        "older": ids[at - 1] if at else None,
-        "newer": next(iter(ids[at + 1 : at + 2]), None),
-        "format_body": format_body,
-    }
-
-
-def _webhook_values(project: Project, delivery: Delivery) -> Mapping[str, object]:
-    return {
-        "webhook": _webhook_row(project, delivery, _next_attempts(project.epoch).get(delivery.id)),
-        "outcomes": OUTCOME_LABELS,
-        "default_request": _default_request(project, delivery),
-        "sent_headers": WEBHOOK_HEADERS,
-        "periods": DELAY_LABELS,
-        "format_body": format_body,
-    }
+    return show(
+        call,
+        "request",
+        project,
+        "requests",
+        entry=request_record(project, entry),
+        reason=refusal_message(entry) or short_reason(entry),
+        took_ms=_duration_ms(entry),
+        curl=curl(project, entry),
+        older=ids[at - 1] if at else None,
+        newer=next(iter(ids[at + 1 : at + 2]), None),
+        format_body=format_body,
+    )
 
 
 @stated(**FORM_FACTS)

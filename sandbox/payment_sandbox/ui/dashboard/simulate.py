@@ -111,18 +111,6 @@ def _is_on(switch: Switch, faults: ProjectFaults) -> bool:
     )
 
 
-def toggle(project: Project, name: str) -> None:
-    """Toggle a switch; other rules remain, with their uses.
-
-    Raises:
-        Unknown: there is no such switch.
-    """
-    switch = next((each for each in SWITCHES if each.name == name), None)
-    if switch is None:
-        raise Unknown(f"there is no switch {name!r}")
-    project.change_faults(partial(_toggle, switch))
-
-
 def _toggle(switch: Switch, before: ProjectFaults) -> ProjectFaults:
     rules = [dict(switch.rule)]
     others = [rule for rule in before.document.get(switch.kind, ()) if rule not in rules]
@@ -132,13 +120,16 @@ def _toggle(switch: Switch, before: ProjectFaults) -> ProjectFaults:
 
 @stated(**FORM_FACTS)
 def post_switch(call: Call, project_id: str) -> Response:
-    """Switch a common fault on or off, or remove all faults."""
+    """Switch a common fault on or off, or remove all faults; other rules remain, with their uses."""
     project = enter(call, project_id)
     name = call.request.form.get("switch", "")
+    switch = next((each for each in SWITCHES if each.name == name), None)
     if name == "none":
         project.put_faults({})
+    elif switch is None:
+        raise Unknown(f"there is no switch {name!r}")
     else:
-        toggle(project, name)
+        project.change_faults(partial(_toggle, switch))
     return redirect(form_page(call) or url(project, "simulate/"))
 
 

@@ -35,8 +35,8 @@ def render(text: str, docs_path: str) -> RenderedPage:
     """Render a page; ``docs_path``, such as ``/docs/``, is the prefix of its links."""
     markdown = _markdown()
     markdown.add_render_rule("fence", _render_fence)
-    markdown.add_render_rule("table_open", _render_table_open)
-    markdown.add_render_rule("table_close", _render_table_close)
+    markdown.add_render_rule("table_open", lambda *_: f'<div class="wide" {FOCUSABLE}><table>\n')
+    markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
     tokens = markdown.parse(text)
     seen = set()
     for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
@@ -83,11 +83,3 @@ def _render_fence(self: Any, tokens: Sequence[Token], index: int, options: Any, 
     if not file:
         return block
     return f'<figure class="file"><figcaption><code>{escape(file)}</code></figcaption>{block}</figure>\n'
-
-
-def _render_table_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return f'<div class="wide" {FOCUSABLE}><table>\n'
-
-
-def _render_table_close(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return "</table></div>\n"

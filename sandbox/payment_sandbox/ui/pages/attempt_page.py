@@ -9,7 +9,6 @@ from flask import Response
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.methods.common import CANCEL, FAIL, PAY
 from payment_sandbox.operations.act import act_on_attempt, status_after
 from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.cards import (
@@ -91,10 +90,7 @@ BUTTONS: Final[Mapping[str, Action]] = {
 
 def secure_action(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
     """Return the action behind a button of the 3-D Secure step; None if there is no such button."""
-    details: dict[str, Any] = {
-        "card": card.name if card is not None else None,
-        "authorization": authorization,
-    }
+    details: dict[str, Any] = {"card": card and card.name, "authorization": authorization}
     if name == UNAVAILABLE_BUTTON and card is not None and card.flow == CONFIGURABLE:
         return Action(CUSTOMER, "fail", reason="3-D Secure: unavailable", **details)
     if name in (PAY_BUTTON, "fail", "cancel"):
@@ -136,8 +132,18 @@ class Panel(NamedTuple):
 
 def panel(page: PayerPage) -> Panel | None:
     """Return the panel with the currently possible outcomes; None if there are none."""
-    shown = [_outcome(page, name, label) for name, label in _button_labels(page)]
-    outcomes = [outcome for outcome in shown if outcome is not None]
+    outcomes, attempt = [], page.attempt
+    labels = {
+        "pay": "outcome_authorize" if attempt is not None and attempt.capture_mode else "outcome_pay",
+        "fail": "outcome_fail",
+        "cancel": "outcome_cancel",
+        **{name: f"sandbox_{name}" for name in OTHER_BUTTONS},
+    }
+    for name, label in labels.items():
+        if attempt is not None and BUTTONS[name].name in page.actions:
+            status = status_after(page.project, page.order.id, attempt.id, BUTTONS[name])
+            if status is not None:
+                outcomes.append(Outcome(name, label, status))
     expires_at = expiry(page)
     if expires_at is not None:
         outcomes.append(Outcome(EXPIRE_BUTTON, "outcome_expire", OrderStatus.EXPIRED.value))
@@ -155,25 +161,6 @@ def expiry(page: PayerPage) -> datetime | None:
     if order.is_hosted:
         return order.expires_at
     return attempt.expires_at if attempt is not None and attempt.is_open else None
-
-
-def _button_labels(page: PayerPage) -> list[tuple[str, str]]:
-    if page.attempt is None:
-        return []
-    authorizes = page.attempt.capture_mode is not None
-    buttons = [
-        ("pay", PAY, "outcome_authorize" if authorizes else "outcome_pay"),
-        ("fail", FAIL, "outcome_fail"),
-        ("cancel", CANCEL, "outcome_cancel"),
-        *((name, BUTTONS[name].name, f"sandbox_{name}") for name in OTHER_BUTTONS),
-    ]
-    return [(name, label) for name, action, label in buttons if action in page.actions]
-
-
-def _outcome(page: PayerPage, name: str, label: str) -> Outcome | None:
-    assert page.attempt is not None, "only attempts have outcomes"
-    status = status_after(page.project, page.order.id, page.attempt.id, BUTTONS[name])
-    return Outcome(name, label, status) if status is not None else None
 
 
 VISIT_ACTION: Final = Action(CUSTOMER, "visit")
@@ -223,7 +210,7 @@ def perform(page: PayerPage, action: Action) -> PayerPage:
 
 def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
     """Show the page of an attempt that is still open."""
-    kind = kind_of(page)
+    kind, typed = kind_of(page), page.call.request.form if errors else {}
     more = TEMPLATE_VALUES.get(kind)
     return show(
         page,
@@ -231,14 +218,10 @@ def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Re
         BAD_REQUEST if errors else 200,
         errors=errors or {},
         panel=panel(page),
-        typed=_values_to_echo(page) if errors else {},
+        # values with digits could be card data
+        typed={name: text for name, text in typed.items() if not any(map(str.isdecimal, text))},
         **{"look": LOOKS_BY_KIND.get(kind, "pay"), **(more(page) if more is not None else {})},
     )
-
-
-def _values_to_echo(page: PayerPage) -> Mapping[str, str]:
-    """Return the form values to redisplay, except values with digits, which could be card data."""
-    return {name: text for name, text in page.call.request.form.items() if not any(map(str.isdecimal, text))}
 
 
 def press_pay(page: PayerPage) -> Response | Action:
@@ -302,11 +285,9 @@ def _pay_by_sheet(page: PayerPage) -> Response | Action:
 
 def _transfer_values(page: PayerPage) -> dict[str, Any]:
     attempt = attempt_of(page)
-    outstanding_cents = attempt.amount_cents - attempt.credited_cents
-    details = attempt.details
     return {
-        "outstanding": page.language.amount(outstanding_cents),
-        "rows": [(label, str(details[key])) for label, key in TRANSFER_ROWS],
+        "outstanding": page.language.amount(attempt.amount_cents - attempt.credited_cents),
+        "rows": [(label, str(attempt.details[key])) for label, key in TRANSFER_ROWS],
         "can_arrive": not page.project.settings.is_test,
     }
 

@@ -110,19 +110,16 @@ def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
 
 @stated(**FORM_FACTS)
 def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
-    """Create the order, once per form, and redirect to the bank."""
+    """Create the order, once per form, and redirect to the bank; or show the page with the error."""
     project = find_project(call, project_id)
     qr_request = project.epoch.find_qr_request(qr_id)
     form_id, _, signature = call.request.form.get(TOKEN_FIELD, "").partition(".")
     if not hmac.compare_digest(signature.encode(), _sign(call, qr_request, form_id).encode()):
         return redirect(url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale"))
-    return _scan(call, project, qr_request, form_id)
-
-
-def _scan(call: Call, project: Project, qr_request: QrRequest, form_id: str) -> Response:
-    """Create the order and redirect the payer, or show the page with the error."""
+    amount_cents: Cents | None = None
     try:
-        amount_cents = _parse_amount(call, qr_request)
+        if qr_request.amount_changeable and "amount" in call.request.form:
+            amount_cents = parse_euros(call.request.form["amount"].strip())
         call.hold_webhooks()
         order = scan(
             project, qr_request.id, amount_cents, call.request.form.get("issuer_id"), form_id, VIA_PAGE
@@ -144,23 +141,6 @@ def _sign(call: Call, qr_request: QrRequest, form_id: str) -> str:
     return hmac.new(call.site.forgery_secret, f"{qr_request.id}/{form_id}".encode(), "sha256").hexdigest()
 
 
-def _parse_amount(call: Call, qr_request: QrRequest) -> Cents | None:
-    """Parse the payer's amount in euros; None if the amount is fixed or missing.
-
-    Raises:
-        ValueError: empty, or not an amount.
-    """
-    if not qr_request.amount_changeable or "amount" not in call.request.form:
-        return None
-    return parse_euros(call.request.form["amount"].strip())
-
-
-def _closed_reason(project: Project, qr_request: QrRequest) -> str | None:
-    if project.now() >= qr_request.expires_at:
-        return "expired"
-    return "used" if qr_request.one_off and qr_request.scans else None
-
-
 def _open_payment_url(call: Call, project: Project, qr_request: QrRequest, language: Language) -> str | None:
     """Return the URL of the open payment created by scanning a one-off code."""
     for order in project.epoch.store.orders_newest_first():
@@ -170,17 +150,16 @@ def _open_payment_url(call: Call, project: Project, qr_request: QrRequest, langu
     return None
 
 
-def _format_bounds(qr_request: QrRequest, language: Language) -> str:
-    low = language.amount(qr_request.amount_min_cents or 1)
-    if qr_request.amount_max_cents is None:
-        return language.say("qr_at_least", low=low)
-    return language.say("qr_between", low=low, high=language.amount(qr_request.amount_max_cents))
-
-
 def _show_page(call: Call, project: Project, qr_request: QrRequest, error: str | None = None) -> Response:
     language = chosen_language(call, None)
     form_id = token_urlsafe(16)
-    closed = _closed_reason(project, qr_request)
+    closed = "used" if qr_request.one_off and qr_request.scans else None
+    if project.now() >= qr_request.expires_at:
+        closed = "expired"
+    low, high_cents = language.amount(qr_request.amount_min_cents or 1), qr_request.amount_max_cents
+    bounds = language.say("qr_at_least", low=low)
+    if high_cents is not None:
+        bounds = language.say("qr_between", low=low, high=language.amount(high_cents))
     body = render_template(
         "qr.html",
         page=None,
@@ -195,7 +174,7 @@ def _show_page(call: Call, project: Project, qr_request: QrRequest, error: str |
         notice=AttemptNotice(language.say("notice_stale"))
         if call.request.args.get("notice") == "stale"
         else None,
-        bounds=_format_bounds(qr_request, language),
+        bounds=bounds,
         issuers=project.settings.banks,
         merchant=project.settings.name or language.say("the_shop"),
         closed=closed,

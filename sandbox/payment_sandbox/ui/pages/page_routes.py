@@ -59,17 +59,6 @@ class MethodChoice(NamedTuple):
     icon: str
 
 
-def method_choices(page: PayerPage) -> list[MethodChoice]:
-    """Return the enabled, listed, usable and testable methods for this order (GEN-03, GEN-04)."""
-    settings = page.project.settings
-    choices = []
-    for name in offered_methods(settings, page.order):
-        method = METHODS_BY_NAME[settings.method(name) or ""].capabilities
-        hint = page.language.label(method.hint) if method.hint is not None else ""
-        choices.append(MethodChoice(name, page.language.label(method.labels), hint, method.icon))
-    return choices
-
-
 class DetailQuestion(NamedTuple):
     """A detail that a method needs from the customer: its label, its choices if any, and the answer."""
 
@@ -111,22 +100,18 @@ def _detail_problems(page: PayerPage, name: str, details: Mapping[str, str]) -> 
 def _show_questions(
     page: PayerPage, chosen: str, questions: list[DetailQuestion], *, is_answered: bool
 ) -> Response:
-    """Ask for the details of a method, or for the method if there is nothing to ask."""
-    choices = method_choices(page)
+    """Ask for the details of a method, or for the method if there is nothing to ask (GEN-03, GEN-04)."""
+    settings, choices = page.project.settings, []
+    for name in offered_methods(settings, page.order):
+        method = METHODS_BY_NAME[settings.method(name) or ""].capabilities
+        hint = page.language.label(method.hint) if method.hint is not None else ""
+        choices.append(MethodChoice(name, page.language.label(method.labels), hint, method.icon))
     if not questions:
         return show(page, "choose", choices=choices, panel=panel(page))
     icon = next(choice.icon for choice in choices if choice.name == chosen)
     names = {issuer.id: issuer.name for issuer in page.project.settings.banks}
     facts = {"chosen": chosen, "questions": questions, "icon": icon, "names": names, "panel": panel(page)}
     return show(page, "details", 400 if is_answered else 200, is_answered=is_answered, **facts)
-
-
-def is_repeated_submission(page: PayerPage, chosen: str) -> bool:
-    """Whether a form was sent twice: the form is older than the newest attempt with the same method."""
-    newest = page.order.last_transaction
-    known = page.call.request.form.get("attempts", "")
-    is_older = known.isdecimal() and int(known) < len(page.order.transactions)
-    return newest is not None and is_older and newest.payment_method == chosen
 
 
 OUTCOME_PREFIXES: Final = {
@@ -153,13 +138,6 @@ def outcome_prefix(page: PayerPage) -> str:
     return "authorized" if newest is not None and newest.is_capturable else prefix
 
 
-def failure_reason(page: PayerPage) -> str | None:
-    """Return the reason why the order was not paid, if known."""
-    newest = page.order.last_transaction
-    reason = newest.reason if newest is not None and newest.reason is not None else page.order.reason
-    return translate_reason(reason, page.language.tag) if reason is not None else None
-
-
 @stated(**PAGE_METADATA)
 def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or its result (GEN-03)."""
@@ -183,8 +161,16 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
 
 def _show_result(page: PayerPage) -> Response:
     outcome, webhooks = outcome_prefix(page), _delivery_counts(page)
-    icon, reason = ICONS.get(outcome, "failed"), failure_reason(page)
-    return show(page, "result", ending=outcome, icon=icon, reason=reason, webhooks=webhooks)
+    newest = page.order.last_transaction
+    reason = newest.reason if newest is not None and newest.reason is not None else page.order.reason
+    return show(
+        page,
+        "result",
+        ending=outcome,
+        icon=ICONS.get(outcome, "failed"),
+        reason=translate_reason(reason, page.language.tag) if reason is not None else None,
+        webhooks=webhooks,
+    )
 
 
 class DeliveryCounts(NamedTuple):
@@ -204,21 +190,17 @@ class DeliveryCounts(NamedTuple):
 def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
     if not webhooks:
-        return _unsent_counts(page)
-    delivered = [webhook for webhook in webhooks if webhook.outcome == DeliveryState.DELIVERED]
+        unsent = sum(each.order_id == page.order.id for each in page.project.epoch.unsent_webhooks())
+        return DeliveryCounts(unsent, 0, False, "no webhook address" if unsent else None)
+    delivered = sum(webhook.outcome == DeliveryState.DELIVERED for webhook in webhooks)
     failed = [
         webhook.delivery_attempts[-1].reply
         for webhook in webhooks
-        if webhook not in delivered and webhook.delivery_attempts
+        if webhook.outcome != DeliveryState.DELIVERED and webhook.delivery_attempts
     ]
     problem = (failed[-1].fault or failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
     is_pending = any(webhook.state is DeliveryState.PENDING for webhook in webhooks)
-    return DeliveryCounts(len(webhooks), len(delivered), is_pending, problem)
-
-
-def _unsent_counts(page: PayerPage) -> DeliveryCounts:
-    unsent = sum(each.order_id == page.order.id for each in page.project.epoch.unsent_webhooks())
-    return DeliveryCounts(unsent, 0, False, "no webhook address" if unsent else None)
+    return DeliveryCounts(len(webhooks), delivered, is_pending, problem)
 
 
 @stated(**FORM_FACTS)
@@ -228,8 +210,10 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     chosen = call.request.form.get("payment_method", "")
     if not page.is_own_post():
         return redirect(page.url("get_order_page", notice="stale"))
-    if is_repeated_submission(page, chosen):
-        return redirect_to_next(page._replace(attempt=page.order.last_transaction))
+    newest, count = page.order.last_transaction, len(page.order.transactions)
+    is_older = call.request.form.get("attempts", count, type=int) < count
+    if newest is not None and is_older and newest.payment_method == chosen:  # the form was sent twice
+        return redirect_to_next(page._replace(attempt=newest))
     if call.request.form.get("action") in (EXPIRE_BUTTON, "cancel"):
         return _end_order(page, call.request.form["action"])
     questions = detail_questions(page, chosen)
@@ -278,13 +262,13 @@ def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str
         return _end_order(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
         return _show_current(page)
-    pressed = attempt_page.press_pay(page) if name == PAY_BUTTON else _add_reason(call, BUTTONS[name])
-    return pressed if isinstance(pressed, Response) else _act(page, pressed)
-
-
-def _add_reason(call: Call, action: Action) -> Action:
+    pressed = attempt_page.press_pay(page) if name == PAY_BUTTON else BUTTONS[name]
+    if isinstance(pressed, Response):
+        return pressed
     reason = call.request.form.get("reason")
-    return action._replace(reason=reason) if action.action == "fail" and reason in FAILURE_REASONS else action
+    if name == "fail" and reason in FAILURE_REASONS:
+        pressed = pressed._replace(reason=reason)
+    return _act(page, pressed)
 
 
 def _act(page: PayerPage, action: Action) -> Response:

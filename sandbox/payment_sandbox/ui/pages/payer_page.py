@@ -119,27 +119,20 @@ class PayerPage(NamedTuple):
         return dashboard_path(self.project, self.order)
 
     @property
-    def end_url(self) -> str:
-        """The URL after the payment: the shop's, or the sandbox's result page (FLOW-16)."""
-        return self.shop_url or self.url("get_result")
-
-    @property
     def next_url(self) -> str:
-        """The payer's next URL: the attempt's page, the order's page, or the end."""
+        """The payer's next URL: the attempt's page, the order's page, the shop, or the result (FLOW-16)."""
         if self.attempt is None:
             return self.url("get_order_page")
         if not self.has_attempt_ended:
             return self.url("get_payment")
-        if self.can_choose_method:
-            return self.url("get_order_page", notice=self._failure_notice(self.attempt), of=self.attempt.id)
-        return self.end_url
-
-    def _failure_notice(self, attempt: Transaction) -> str:
-        if attempt.status != TransactionStatus.CANCELLED:
-            return attempt.status
-        if not attempt.has_page:
-            return "declined"  # a screening declined it before the page existed
-        return "elsewhere" if attempt.reason == METHOD_CHANGED else attempt.status
+        if not self.can_choose_method:
+            return self.shop_url or self.url("get_result")
+        notice: str = self.attempt.status
+        if notice == TransactionStatus.CANCELLED and not self.attempt.has_page:
+            notice = "declined"  # a screening declined it before the page existed
+        elif notice == TransactionStatus.CANCELLED and self.attempt.reason == METHOD_CHANGED:
+            notice = "elsewhere"
+        return self.url("get_order_page", notice=notice, of=self.attempt.id)
 
 
 def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
