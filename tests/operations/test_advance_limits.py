@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.delivery.outbox import EXTRA_DELIVERIES_MAX
+from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop
 

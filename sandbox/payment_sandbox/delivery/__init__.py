@@ -1,4 +1,4 @@
-"""Delivery: the outbox of each epoch, and the receivers of its webhooks.
+"""Delivery: the senders of each project's outbox, and the receivers of its webhooks.
 
-Other packages may import ``outbox``, ``receivers`` and ``sending``.
+Other packages may import ``receivers`` and ``sending``.
 """

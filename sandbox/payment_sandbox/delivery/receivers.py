@@ -1,20 +1,19 @@
 """The receivers of webhooks: what they get and return, and the listener, which polls for its shop."""
 
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, InvalidStateError
-from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from itertools import count
-from threading import Condition, Event
+from threading import Condition
 from typing import Final, NamedTuple, Protocol
 
 from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookRequest, no_answer_within
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import RELAY, ranked_lock
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.queued_deliveries import QueuedDelivery
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.scenarios.effects import Together, WebhookEffect
+from payment_sandbox.scenarios.effects import WebhookEffect
 
 REPORT_SECONDS_MAX: Final = 2.0  # for the report of the shop's answer, after the time limit of the attempt
 RECORDED_SECONDS_MAX: Final = 5.0
@@ -26,6 +25,8 @@ _manual_numbers = count(1)
 class PreparedAttempt(NamedTuple):
     """A prepared attempt: what to send, when, and what a fault or a rehearsal does to it."""
 
+    project: Project
+    epoch: Epoch
     queued: QueuedDelivery
     delivery: Delivery
     request: WebhookRequest
@@ -33,11 +34,6 @@ class PreparedAttempt(NamedTuple):
     real_at: datetime
     effect: WebhookEffect
     timeout_seconds: float
-    webhook: str  # identifies the webhook to a listener, even after the server restarts
-
-    def are_parallel(self, *, over_network: bool) -> bool:
-        """Whether copies are sent in parallel, by default only over the network."""
-        return over_network or isinstance(self.effect, Together)
 
 
 class DeliveryOutcome(NamedTuple):
@@ -45,11 +41,11 @@ class DeliveryOutcome(NamedTuple):
 
     reply: Reply
     sent_at: datetime
-    on_recorded: Callable[[], None] = lambda: None
+    on_recorded: Callable[[], None] | None = None
 
 
 class Receiver(Protocol):
-    """A receiver of webhooks: an HTTP address, an application in this process, or a listener."""
+    """A receiver of webhooks: an HTTP address, an application in this process, a listener, or none."""
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies of an attempt, and wait for the answers; an empty list if nobody takes them now."""
@@ -74,27 +70,14 @@ class OfferedAttempt:
     def __init__(self, label: AttemptLabel, attempt: PreparedAttempt) -> None:
         self.label = label
         self.attempt = attempt
-        self._answer: Future[Reply] = Future()
-        self.recorded = Event()
+        self.is_taken = False  # by the newest listener
+        self.reply: Reply | None = None  # the shop's answer
+        self.is_recorded = False
 
-    def set_answer(self, reply: Reply) -> None:
-        """Set the shop's answer."""
-        with suppress(InvalidStateError):  # cancelled, or already answered
-            self._answer.set_result(reply)
-
-    def cancel(self) -> None:
-        """Stop waiting for an answer."""
-        self._answer.cancel()
-
-    def wait(self) -> Reply | None:
-        """Wait for the shop's answer; return None if the project was reset."""
-        seconds = self.attempt.timeout_seconds
-        try:
-            return self._answer.result(seconds + REPORT_SECONDS_MAX)
-        except FutureTimeout:
-            return Reply(seconds * 1000, error=f"{no_answer_within(seconds)} from the listener")
-        except CancelledError:
-            return None
+    @property
+    def is_over(self) -> bool:
+        """Whether the project was reset."""
+        return self.attempt.epoch.outbox.is_closed
 
 
 class ProjectListener:
@@ -107,7 +90,6 @@ class ProjectListener:
     def __init__(self) -> None:
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
         self._offered: dict[str, OfferedAttempt] = {}  # unanswered attempts by label
-        self._new_offers: list[OfferedAttempt] = []
         self._newest_call = 0
         self.is_connected = False
         """Whether a listener has called, has not left, and has taken the last attempt in time."""
@@ -117,56 +99,56 @@ class ProjectListener:
     # As a receiver
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
-        """Offer all copies, and wait for the shop's answers; an empty list if no listener takes them."""
+        """Offer all copies, and wait for the shop's answers; an empty list if no listener takes them.
+
+        A listener that does not take them in time counts as disconnected.
+        """
+        delivery, seconds = attempt.delivery, attempt.timeout_seconds
         by_hand = next(_manual_numbers) if attempt.queued.forced else 0
-        number = attempt.delivery.next_number
+        webhook = f"{attempt.project.identity.origin}-{attempt.epoch.number}-{delivery.id}"
         offers = [
-            OfferedAttempt(AttemptLabel(attempt.webhook, number, copy, by_hand), attempt)
+            OfferedAttempt(AttemptLabel(webhook, delivery.next_number, copy, by_hand), attempt)
             for copy in range(1, attempt.effect.copies + 1)
         ]
-        try:
-            if not self._offer(offers, attempt.timeout_seconds):
-                return []
-            replies = [(offer, offer.wait()) for offer in offers]
-        finally:
-            self._withdraw(offers)
-        answered = [(offer, reply) for offer, reply in replies if reply is not None]
-        return [DeliveryOutcome(reply, attempt.real_at, offer.recorded.set) for offer, reply in answered]
-
-    def _offer(self, offers: list[OfferedAttempt], seconds: float) -> bool:
-        """Offer attempts; a listener that does not take them in time counts as disconnected."""
+        first = offers[0]
         with self._changed:
             self._offered.update((str(offer.label), offer) for offer in offers)
-            self._new_offers += offers
             self._changed.notify_all()
-            is_taken = self._changed.wait_for(
-                lambda: offers[0] not in self._new_offers or not self.is_connected, seconds
-            )
-            self.is_connected = self.is_connected and is_taken
-            return offers[0] not in self._new_offers
+            try:
+                is_in_time = self._changed.wait_for(
+                    lambda: first.is_taken or not self.is_connected or first.is_over, seconds
+                )
+                self.is_connected = self.is_connected and is_in_time
+                if not first.is_taken:
+                    return []
+                replies = [(offer, self._await_reply(offer, seconds)) for offer in offers]
+            finally:
+                for offer in offers:
+                    self._offered.pop(str(offer.label), None)
+        return [
+            DeliveryOutcome(reply, attempt.real_at, partial(self._note_recorded, offer))
+            for offer, reply in replies
+            if reply is not None
+        ]
 
-    def _withdraw(self, offers: list[OfferedAttempt]) -> None:
+    def _await_reply(self, offer: OfferedAttempt, seconds: float) -> Reply | None:
+        """Wait for the shop's answer; return None if the project was reset."""
+        self._changed.wait_for(lambda: offer.reply or offer.is_over, seconds + REPORT_SECONDS_MAX)
+        if offer.reply is None and not offer.is_over:
+            return Reply(seconds * 1000, error=f"{no_answer_within(seconds)} from the listener")
+        return offer.reply
+
+    def _note_recorded(self, offer: OfferedAttempt) -> None:
         with self._changed:
-            for offer in offers:
-                self._offered.pop(str(offer.label), None)
-                if offer in self._new_offers:
-                    self._new_offers.remove(offer)
+            offer.is_recorded = True
+            self._changed.notify_all()
 
     # For the project
 
-    def clear(self) -> None:
-        """Drop all offers, because the epoch has ended."""
-        with self._changed:
-            offers = list(self._offered.values())
-            self._offered.clear()
-            self._new_offers.clear()
-            self._changed.notify_all()
-        for offer in offers:
-            offer.cancel()
-
     def wake(self) -> None:
-        """Wake the waiting calls to check ``is_over`` again."""
+        """Drop the offers of an epoch that has ended, and wake the waiting calls, which may be over."""
         with self._changed:
+            self._offered = {name: offer for name, offer in self._offered.items() if not offer.is_over}
             self._changed.notify_all()
 
     # For the listener's calls
@@ -179,7 +161,8 @@ class ProjectListener:
             if self._name is not None and self._name != name:
                 self._refuse(self._name)
             self._name, self.is_connected = name, True
-            self._new_offers = list(self._offered.values())
+            for offer in self._offered.values():
+                offer.is_taken = False
         return True
 
     def disconnect(self, name: str) -> None:
@@ -209,24 +192,29 @@ class ProjectListener:
             call = self._newest_call
             self._changed.notify_all()  # makes earlier calls return
             self._changed.wait_for(
-                lambda: self._new_offers or call < self._newest_call or is_over(), timeout_seconds
+                lambda: self._new_offers() or call < self._newest_call or is_over(), timeout_seconds
             )
             if call < self._newest_call:
                 return []
-            taken, self._new_offers = self._new_offers, []
+            taken = self._new_offers()
+            for offer in taken:
+                offer.is_taken = True
             self._changed.notify_all()
             return taken
+
+    def _new_offers(self) -> list[OfferedAttempt]:
+        return [offer for offer in self._offered.values() if not offer.is_taken]
 
     def answer(self, label: str, reply: Reply) -> bool:
         """Set the shop's answer to an attempt, and wait until it is recorded; return False on failure."""
         with self._changed:
             offer = self._offered.pop(label, None)
-            if offer in self._new_offers:
-                self._new_offers.remove(offer)
-        if offer is None:
-            return False
-        offer.set_answer(reply)
-        return offer.recorded.wait(RECORDED_SECONDS_MAX)
+            if offer is None:
+                return False
+            offer.is_taken, offer.reply = True, reply
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: offer.is_recorded, RECORDED_SECONDS_MAX)
+            return offer.is_recorded
 
 
 _LISTENER: Final = Slot(ProjectListener)

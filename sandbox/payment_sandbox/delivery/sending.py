@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
@@ -24,14 +25,14 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
 from payment_sandbox.projects.journal import truncate_masked
-from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.queued_deliveries import QueuedDelivery
+from payment_sandbox.projects.outbox import NO_CHANGES, Outbox, QueuedDelivery
+from payment_sandbox.projects.project import Project, ProjectReset, weakly
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import NotStored
 from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, Swap, WebhookEffect
 from payment_sandbox.version import __version__
 
-REPLY_LENGTHS_MAX: Final = {"error": 500, "warning": 500, "traceback": 8192}
+REPLY_LENGTHS_MAX: Final = {"body": ATTEMPT_BODY_BYTES, "error": 500, "warning": 500, "traceback": 8192}
 """The length of the texts of a stored reply, in characters."""
 WEBHOOK_HEADERS: Final = {
     "Content-Type": "application/json",
@@ -47,20 +48,19 @@ log = logging.getLogger(__name__)
 class Host(Protocol):
     """Whatever delivers for the projects of a server: its threads, and the receivers in its reach."""
 
-    def receiver(self, project: Project, url: str) -> Receiver:
-        """Return the receiver at an address."""
-        ...
-
-    def delivers_on_waiting_thread(self, project: Project) -> bool:
-        """Whether the thread that waits for a project's webhooks sends them."""
-        ...
-
-    def run(self, work: Callable[[], None]) -> None:
+    def run(self, work: Callable[[], None], /) -> object:
         """Run work on another thread.
 
         Raises:
             RuntimeError: the system has no more threads.
         """
+
+    def receiver(self, project: Project, url: str) -> Receiver:
+        """Return the receiver at an address."""
+        ...
+
+    def sends_on_waiting_thread(self, project: Project) -> bool:
+        """Whether the thread that waits for a project's webhooks sends them."""
         ...
 
     def pause(self, seconds: float) -> bool:
@@ -68,93 +68,113 @@ class Host(Protocol):
         ...
 
 
-def send(project: Project, epoch: Epoch, queued: QueuedDelivery, host: Host) -> bool:
-    """Give one webhook to its receiver, and record what came; return False if it is unsent.
+class ProjectSender:
+    """Sends the webhooks of a project; the sender of its outboxes."""
 
-    Raises:
-        ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
-    """
+    def __init__(self, project: Project, host: Host) -> None:
+        self._find_project = weakly(project)
+        self._host = host
+        self.project_id = project.project_id
+        self.run = host.run
+        self.monotonic_seconds = project.services.real.monotonic_seconds
+        self.on_idle = partial(project.events.publish, "idle")
 
-    def retry(work: Callable[..., Any], *arguments: object, **options: object) -> Any:
-        return _until_stored(epoch, host, partial(work, *arguments, **options))
+    def sends_on_waiting_thread(self) -> bool:
+        """Whether the thread that waits for the webhooks sends them."""
+        return self._host.sends_on_waiting_thread(self._find_project())
 
-    while True:
-        attempt = retry(_prepare_attempt, project, epoch, queued)
-        if attempt is None:
-            return True
-        outcomes = _receive(project, attempt, host)
-        for copy, outcome in enumerate(outcomes):
-            sent = attempt._replace(real_at=outcome.sent_at)
-            retry(_record_attempt, project, epoch, sent, outcome.reply, is_copy=copy > 0)
-            outcome.on_recorded()
-        if outcomes or retry(_record_unsent, project, epoch, attempt):
-            return bool(outcomes)
+    def wake(self) -> None:
+        """Wake the waiting calls of the listener."""
+        listener_of(self._find_project()).wake()
 
+    def send(self, outbox: Outbox, queued: QueuedDelivery) -> bool:
+        """Give one webhook to its receiver, and record the answer; return False if nobody takes it now.
 
-def _receive(project: Project, attempt: PreparedAttempt, host: Host) -> list[DeliveryOutcome]:
-    if attempt.effect.reply is not None:  # the outcome is decided, and nothing is sent
-        return [DeliveryOutcome(attempt.effect.reply, attempt.real_at)]
-    is_forwarded = attempt.request.url == project.settings.forward_to
-    receiver = listener_of(project) if is_forwarded else host.receiver(project, attempt.request.url)
-    return receiver.post(attempt)
+        The answer to a webhook whose epoch has ended is discarded.
+        """
+        with suppress(ProjectReset):
+            project = self._find_project()
+            epoch = project.epoch
+            while epoch.outbox is outbox and not outbox.is_closed:
+                attempt = self._prepare(project, epoch, queued)
+                if attempt is None:
+                    break
+                outcomes = self._receive(attempt)
+                for copy, outcome in enumerate(outcomes):
+                    self._until_stored(epoch, _record_attempt, attempt, outcome, copy > 0)
+                    if outcome.on_recorded is not None:
+                        outcome.on_recorded()
+                if outcomes or self._until_stored(epoch, _record_unsent, attempt):
+                    return bool(outcomes)
+        return True
 
+    def _receive(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
+        if (reply := attempt.effect.reply) is not None:  # the outcome is decided, and nothing is sent
+            return [DeliveryOutcome(reply, attempt.real_at)]
+        project, url = attempt.project, attempt.request.url
+        is_forwarded = url == attempt.epoch.state.settings.forward_to
+        receiver = listener_of(project) if is_forwarded else self._host.receiver(project, url)
+        return receiver.post(attempt)
 
-def _until_stored(epoch: Epoch, host: Host, work: Callable[[], Any]) -> Any:
-    """Run ``work``, and retry until the result is stored.
+    def _until_stored(self, epoch: Epoch, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Run ``work``, and retry until the result is stored.
 
-    Without the retry, the next webhook could overtake this webhook, or the shop could get it twice.
-    """
-    while True:
-        try:
-            return work()
-        except NotStored as failed:
-            if epoch.outbox.is_closed:
-                raise ProjectReset(str(failed)) from failed
-            if host.pause(RETRY_SECONDS):
-                raise
-            log.warning("storing a webhook attempt failed, retrying: %s", failed)
+        Without the retry, the next webhook could overtake this webhook, or the shop could get it twice.
+        """
+        while True:
+            try:
+                return work(*arguments)
+            except NotStored as failed:
+                if epoch.outbox.is_closed:
+                    raise ProjectReset(str(failed)) from failed
+                if self._host.pause(RETRY_SECONDS):
+                    raise
+                log.warning("storing a webhook attempt failed, retrying: %s", failed)
 
-
-def _prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
-    """Prepare an attempt; return None if nothing needs to be sent now. Only a postponement changes state."""
-    while True:
-        with project.blocking_edits(epoch):
-            delivery = epoch.store.delivery(queued.delivery_id)
+    def _prepare(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
+        """Prepare an attempt; return None if nothing needs to be sent now."""
+        while True:
+            state, delivery = epoch.state, epoch.store.delivery(queued.delivery_id)
             if delivery is None or _is_over(delivery, queued):
                 return None
             effect = _choose_effect(epoch, delivery, queued)
-            if not _is_postponed(epoch.state, delivery, queued, effect):
-                return _build_attempt(project, epoch, delivery, queued, effect)
-        if _try_to_postpone(project, epoch, queued, effect):
-            return None  # otherwise another webhook has been swapped in the meantime
-
-
-def _build_attempt(
-    project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect
-) -> PreparedAttempt:
-    settings, changes = epoch.state.settings, queued.changed
-    url = changes.url or standard_url(settings, delivery)
-    body = changes.body or standard_body(project, delivery)
-    return PreparedAttempt(
-        queued,
-        delivery,
-        WebhookRequest(url, WEBHOOK_HEADERS, body.encode()),
-        epoch.now(),
-        project.services.real.wall_now(),
-        effect,
-        settings.webhook_timeout,
-        f"{project.identity.origin}-{epoch.number}-{delivery.id}",
-    )
+            if not _is_postponed(state, delivery, queued, effect):
+                url = queued.changed.url or standard_url(state.settings, delivery)
+                body = queued.changed.body or standard_body(project, delivery)
+                return PreparedAttempt(
+                    project,
+                    epoch,
+                    queued,
+                    delivery,
+                    WebhookRequest(url, WEBHOOK_HEADERS, body.encode()),
+                    epoch.now(),
+                    project.services.real.wall_now(),
+                    effect,
+                    state.settings.webhook_timeout,
+                )
+            if self._until_stored(epoch, _try_to_postpone, project, epoch, queued, effect):
+                return None  # else another webhook has been swapped in the meantime
 
 
 def _try_to_postpone(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery; return False if the webhook must be sent now."""
+    """Postpone a delivery by a delay, or until the next webhook has been sent (SCN-06).
+
+    A swapped webhook waits as long as a retry does, so that the end of an advance does not decide its place.
+    Return False if the webhook must be sent now.
+    """
     with project.edit(epoch) as edit:
         delivery = edit.delivery(queued.delivery_id)
-        if delivery is not None and not _is_over(delivery, queued):
-            if not _is_postponed(edit.state, delivery, queued, effect):
-                return False
-            _postpone(edit, delivery, effect)
+        if delivery is None or _is_over(delivery, queued):
+            return True
+        if not _is_postponed(edit.state, delivery, queued, effect):
+            return False
+        _count_match(edit, delivery, effect)
+        edit.store_delivery(delivery._replace(postponed=True, postponed_number=delivery.next_number))
+        period = effect.period if isinstance(effect, Delay) else RETRY_AFTER
+        due = AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number)
+        edit.schedule(period.after(edit.now), due)
+        if isinstance(effect, Swap):
+            edit.state = edit.state._replace(swapped=(delivery.id,))
     return True
 
 
@@ -174,16 +194,16 @@ def _is_over(delivery: Delivery, queued: QueuedDelivery) -> bool:
     return delivery.state is not DeliveryState.PENDING and not queued.forced
 
 
-def _record_unsent(project: Project, epoch: Epoch, attempt: PreparedAttempt) -> bool:
+def _record_unsent(attempt: PreparedAttempt) -> bool:
     """Mark a webhook as unsent; return False if a listener has connected, or forwarding is off.
 
     A resend with changes is not repeated later, so it counts as a failed attempt.
     """
-    queued = attempt.queued
-    if queued.is_changed:
-        _record_attempt(project, epoch, attempt, Reply(0.0, error=NO_LISTENER))
+    project, queued = attempt.project, attempt.queued
+    if queued.changed != NO_CHANGES:
+        _record_attempt(attempt, DeliveryOutcome(Reply(0.0, error=NO_LISTENER), attempt.real_at))
         return True
-    with project.edit(epoch, attempt.at) as edit:
+    with project.edit(attempt.epoch, attempt.at) as edit:
         if listener_of(project).is_connected or edit.settings.forward_to != attempt.request.url:
             return False
         delivery = edit.delivery(queued.delivery_id)
@@ -200,23 +220,20 @@ def _record_unsent(project: Project, epoch: Epoch, attempt: PreparedAttempt) -> 
         return True
 
 
-def _record_attempt(
-    project: Project, epoch: Epoch, sent: PreparedAttempt, reply: Reply, *, is_copy: bool = False
-) -> None:
+def _record_attempt(sent: PreparedAttempt, outcome: DeliveryOutcome, is_copy: bool = False) -> None:
     """Record an attempt, and schedule a retry if needed; copies need no retry.
 
     This also sends the webhooks deferred until now by a ``swap``.
     """
-    queued = sent.queued
-    with project.edit(epoch, sent.at) as edit:
+    project, queued = sent.project, sent.queued
+    with project.edit(sent.epoch, sent.at) as edit:
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None:  # dropped in the meantime, to make room for newer webhooks
             return
-        is_changed, state = queued.is_changed, delivery.state
+        is_changed, state = queued.changed != NO_CHANGES, delivery.state
         number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
-        attempt = _mask_attempt(
-            project.masking, WebhookAttempt(number, sent.at, sent.real_at, sent.request, reply)
-        )
+        request, reply = _mask(project.masking, sent.request, outcome.reply)
+        attempt = WebhookAttempt(number, sent.at, outcome.sent_at, request, reply)
         if not is_copy and not is_changed:
             _count_match(edit, delivery, sent.effect)
         delivery, next_at = delivery.record_attempt(attempt, is_copy=is_copy or is_changed)
@@ -227,7 +244,7 @@ def _record_attempt(
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
         entry = _AttemptEntry(delivery, attempt, next_at)
         edit.show("webhook", entry)
-        if epoch.advance_log is not None:
+        if sent.epoch.advance_log is not None:
             edit.advance_log.append(entry.processed())
         edit.release_swapped()
 
@@ -276,35 +293,26 @@ class _AttemptEntry(NamedTuple):
         }
 
 
-def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
-    """Prepare an attempt for storage: mask secrets, and truncate long bodies; the headers are ours."""
-    url, headers, body = attempt.request
-    body = masking.mask_record(body)[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
-    reply = _truncate(masking.mask_record(attempt.reply), attempt.reply)
-    return attempt._replace(request=WebhookRequest(masking.mask_text(url), headers, body), reply=reply)
-
-
-def _truncate(masked: Reply, unmasked: Reply) -> Reply:
-    """Truncate the strings of a masked reply; truncation before masking could leave part of a secret."""
-    truncated = {
-        name: truncate_masked(getattr(masked, name), text, length_max)
+def _mask(masking: Masking, request: WebhookRequest, reply: Reply) -> tuple[WebhookRequest, Reply]:
+    """Mask the secrets of an attempt, then truncate it; truncation first could leave part of a secret."""
+    body = masking.mask_record(request.body)[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
+    masked = {
+        name: truncate_masked(masking.mask_text(text), text, length_max)
         for name, length_max in REPLY_LENGTHS_MAX.items()
-        if (text := getattr(unmasked, name)) is not None
+        if (text := getattr(reply, name))
     }
-    return masked._replace(**truncated)
+    request = WebhookRequest(masking.mask_text(request.url), request.headers, body)  # the headers are ours
+    return request, reply._replace(**masked)
 
 
 def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
     """Return the effect of a fault or of the rehearsal on the next attempt; none if it has overrides."""
-    if queued.is_changed:
+    if queued.changed != NO_CHANGES:
         return NO_EFFECT
-    state = epoch.state
-    return (
-        state.faults.webhook_effect(delivery)
-        or state.scenario_faults.webhook_effect(delivery)
-        or epoch.rehearsal.choose(delivery)
-        or NO_EFFECT
-    )
+    for faults in (epoch.state.faults, epoch.state.scenario_faults):
+        if faults.webhooks and (effect := faults.webhook_effect(delivery)) is not None:
+            return effect
+    return epoch.rehearsal.choose(delivery) or NO_EFFECT
 
 
 def _count_match(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
@@ -319,20 +327,6 @@ def _count_match(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
 
 def _is_postponed(state: State, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
     """Whether an effect postpones an attempt: at most once, and no manual resend."""
-    if queued.forced or delivery.is_postponed:
-        return False
-    return isinstance(effect, Delay) or (isinstance(effect, Swap) and not state.swapped)
-
-
-def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
-    """Postpone a delivery by a delay, or until the next webhook has been sent (SCN-06).
-
-    A swapped webhook waits as long as a retry does, so that the end of an advance does not decide its place.
-    """
-    _count_match(edit, delivery, effect)
-    edit.store_delivery(delivery._replace(postponed=True, postponed_number=delivery.next_number))
-    period = effect.period if isinstance(effect, Delay) else RETRY_AFTER
-    due = AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number)
-    edit.schedule(period.after(edit.now), due)
-    if isinstance(effect, Swap):
-        edit.state = edit.state._replace(swapped=(delivery.id,))
+    if isinstance(effect, Delay) or (isinstance(effect, Swap) and not state.swapped):
+        return not (queued.forced or delivery.is_postponed)
+    return False

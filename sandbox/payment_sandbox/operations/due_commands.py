@@ -27,7 +27,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.queued_deliveries import ResendChanges
+from payment_sandbox.projects.outbox import ResendChanges
 
 
 class CommandHandler(Protocol):

@@ -10,8 +10,8 @@ from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch, unannounced
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.order_logs import OrderLog, order_logs
+from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
 
 
 def find_delivery(project: Project, delivery_id: str) -> Delivery:

@@ -11,12 +11,9 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from hashlib import sha256
 from threading import Event, get_ident
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.refusals import KeyReused
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox
 
 SAVED_ANSWERS_MAX: Final = 1000
 SAVED_FOR: Final = timedelta(hours=1)  # sandbox time
@@ -94,31 +91,19 @@ class TrackedRequest:
         self.is_over.set()
 
 
-class Carrier(Protocol):
-    """An outbox with webhooks that nobody sends yet."""
-
-    def carry(self, is_enough: Callable[[], bool]) -> None:
-        """Send them on this thread, until ``is_enough`` is true."""
-        ...
-
-    def start_thread(self) -> None:
-        """Let another thread send them."""
-        ...
-
-
 class WaitingThread:
-    """A thread that will wait for webhooks, and then delivers them itself."""
+    """A thread that will wait for webhooks, and then sends them itself."""
 
-    __slots__ = ("carriers", "thread_id")
+    __slots__ = ("outboxes", "thread_id")
 
     def __init__(self) -> None:
         self.thread_id: int | None = get_ident()  # None once the wait is over
-        self.carriers: deque[Carrier] = deque()
+        self.outboxes: deque[Any] = deque()  # those with webhooks that no other thread sends
 
-    def deliver(self, is_enough: Callable[[], bool]) -> None:
-        """Deliver the webhooks of all outboxes, until ``is_enough`` is true."""
-        while self.carriers and not is_enough():
-            self.carriers.popleft().carry(is_enough)
+    def send_due(self, is_enough: Callable[[], bool]) -> None:
+        """Send the webhooks of all outboxes, until ``is_enough`` is true."""
+        while self.outboxes and not is_enough():
+            self.outboxes.popleft().send_due(is_enough)
 
 
 class Caller:
@@ -130,9 +115,9 @@ class Caller:
         self.outer = _CALLER.get()  # the enclosing caller of the thread
         self.tracked: TrackedRequest | None = None
         self.cause: str | None = None  # the id of a journal record
-        self.held: HeldDeliveries | None = None  # webhooks that wait for the response
-        self.callback_outbox: Outbox | None = (
-            None  # set while a handler processes one of its webhooks, and may call back
+        self.held: Any = None  # the ``HeldDeliveries`` that wait for the response, if any
+        self.callback_outbox: object = (
+            None  # while a handler processes one of its webhooks, and may call back
         )
         self.waiting: WaitingThread | None = self.outer.waiting if self.outer is not None else None
 
@@ -147,7 +132,7 @@ class Caller:
         waiting = self.waiting
         return waiting if waiting is not None and waiting.thread_id == get_ident() else None
 
-    def is_handling(self, outbox: "Outbox") -> bool:
+    def is_handling(self, outbox: object) -> bool:
         """Whether a webhook handler of this outbox makes this call, so that waiting would deadlock."""
         return self.callback_outbox is outbox or (self.outer is not None and self.outer.is_handling(outbox))
 
@@ -163,7 +148,7 @@ def caller() -> Caller:
 
 def _derived_caller() -> Caller:
     """Derive a caller from the current one, for a part of its work."""
-    outer, inner = caller(), Caller()
+    outer, inner = _CALLER.get() or NO_CALLER, Caller()
     inner.tracked, inner.cause, inner.held = outer.tracked, outer.cause, outer.held
     return inner
 
@@ -187,7 +172,7 @@ def as_waiting_thread() -> Iterator[WaitingThread]:
         waiting.thread_id = None
 
 
-def during_delivery(outbox: "Outbox") -> Caller:
+def during_delivery(outbox: object) -> Caller:
     """Return a caller whose calls are made by a webhook handler of this outbox."""
     inner = _derived_caller()
     inner.callback_outbox = outbox

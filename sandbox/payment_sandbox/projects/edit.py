@@ -30,7 +30,7 @@ from payment_sandbox.projects.journal import (
     Record,
     RecordedDecision,
 )
-from payment_sandbox.projects.queued_deliveries import QueuedDelivery, ResendChanges
+from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.projects.unmatched import faults_unmatched

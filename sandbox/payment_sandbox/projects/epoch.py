@@ -23,7 +23,7 @@ from payment_sandbox.projects.faults import NO_FAULTS, ProjectFaults
 from payment_sandbox.projects.jobs import Jobs
 from payment_sandbox.projects.journal import EpochJournal, ReachedStatus
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
-from payment_sandbox.projects.queued_deliveries import Outbox, QueuedDelivery
+from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.slots import Slots

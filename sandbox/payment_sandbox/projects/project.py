@@ -9,6 +9,7 @@ from weakref import ref
 from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.clock import ProjectClock, RealTime
 from payment_sandbox.projects.edit import Edit
@@ -17,7 +18,7 @@ from payment_sandbox.projects.events import Events, UnstoredEntry, shorten
 from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, ranked_lock
-from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
+from payment_sandbox.projects.outbox import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, Settings, read_stored_settings
 from payment_sandbox.projects.slots import Slots
@@ -61,7 +62,7 @@ class Services:
         self.real = real
 
     def create_outbox(self, project: "Project") -> Outbox:
-        """Create the outbox of the next epoch; by default, it delivers nothing."""
+        """Create the outbox of the next epoch; by default, it accepts nothing."""
         return Outbox()
 
     def wake(self, project: "Project") -> None:
@@ -357,9 +358,20 @@ class Project:
             self._refuse_secrets(edit.epoch.state, edit.state)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
-            self.epoch.outbox.send_unsent()
+            self.send_unsent()
 
     # Webhooks
+
+    def send_unsent(self) -> None:
+        """Queue the webhooks that no listener took: a listener has connected, or forwarding has ended."""
+        store = self.epoch.store
+        if all(each.state is not DeliveryState.UNSENT for each in store.deliveries()):
+            return
+        with self.edit(self.epoch) as edit:
+            for each in edit.epoch.store.deliveries():
+                if each.state is DeliveryState.UNSENT:
+                    edit.store_delivery(each._replace(state=DeliveryState.PENDING))
+                    edit.send(each.id)
 
     def put(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Queue a webhook."""

@@ -3,26 +3,20 @@
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from datetime import timedelta
 from functools import partial
 from threading import Event
 from typing import Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
-from payment_sandbox.orders.webhooks import (
-    NOT_DELIVERED_TO,
-    NOT_SENT_IN_TESTS,
-    ReceiverAnswer,
-    Send,
-    Undelivered,
-)
+from payment_sandbox.orders.webhooks import NOT_DELIVERED_TO, NOT_SENT_IN_TESTS, Reply, Send
 from payment_sandbox.projects.caller import as_waiting_thread, caller
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
+from payment_sandbox.scenarios.effects import Together
 from payment_sandbox.serving.binding import is_local
 from payment_sandbox.serving.posting import Posting, ProcessReceiver, post_over_network
-from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
 
@@ -37,6 +31,7 @@ class Destination:
 
 
 DESTINATION: Final = Slot(Destination)
+Run = Callable[[Callable[[], None]], object]
 
 
 class Courier:
@@ -59,6 +54,7 @@ class Courier:
         self.allowed_hosts = tuple(map(normal_host, allowed_hosts))
         self._post_over_network = partial(post_over_network, trusted=trusted)
         self._threads = Threads("courier")
+        self.run = self._threads.run
 
     def deliver_to(
         self,
@@ -85,24 +81,26 @@ class Courier:
         """Return the in-process receiver of a project's webhooks, if any."""
         return project.slots.of(DESTINATION).receiver
 
-    # The host of the outboxes
+    # The host of the projects
 
     def receiver(self, project: Project, url: str) -> Receiver:
         """Return the receiver at an address: the application in this process, or a server on the network."""
         destination, host = project.slots.of(DESTINATION), urlsplit(url).hostname or ""
         if destination.receiver is not None and (destination.hosts is None or host in destination.hosts):
-            return _ApplicationInProcess(self, destination.receiver, destination)
-        refusal = self._refusal(host, destination)
-        send = self._post_over_network if refusal is None else partial(_refuse, refusal)
-        return _HttpAddress(self, send)
+            return _ApplicationInProcess(self.run, destination.receiver, destination.on_waiting_thread)
+        if self._local_only and not is_local(host) and host not in destination.allowed:
+            advice = "deliver_to(app) delivers them to the shop, and "
+            return _Nobody(
+                f"{NOT_SENT_IN_TESTS}; {advice}deliver_over_network(hosts=[{host!r}]) allows that host"
+            )
+        if self.allowed_hosts and normal_host(host) not in self.allowed_hosts:
+            advice = f"to allow {host}, add serve --deliver-to {host}"
+            return _Nobody(f"{NOT_DELIVERED_TO} {', '.join(self.allowed_hosts)}; {advice}")
+        return _HttpAddress(self.run, self._post_over_network)
 
-    def delivers_on_waiting_thread(self, project: Project) -> bool:
+    def sends_on_waiting_thread(self, project: Project) -> bool:
         """Whether the thread that waits for a project's webhooks sends them."""
         return project.slots.of(DESTINATION).on_waiting_thread
-
-    def run(self, work: Callable[[], None]) -> None:
-        """Run work on another thread."""
-        self._threads.run(work)
 
     def pause(self, seconds: float) -> bool:
         """Wait in real time; return True once the server stops."""
@@ -121,83 +119,68 @@ class Courier:
             try:
                 yield
             finally:
-                for carrier in waiting.carriers:
-                    carrier.start_thread()
+                for outbox in waiting.outboxes:
+                    outbox.start_thread()
 
     def stop(self) -> None:
         """Accept no more work; deliveries in flight are abandoned with the process."""
         self._ending.set()
         self._threads.stop()
 
-    def _refusal(self, host: str, destination: Destination) -> str | None:
-        """Return the reason why webhooks to a host are not sent; None if they are."""
-        if self._local_only and not is_local(host) and host not in destination.allowed:
-            advice = "deliver_to(app) delivers them to the shop, and "
-            return f"{NOT_SENT_IN_TESTS}; {advice}deliver_over_network(hosts=[{host!r}]) allows that host"
-        if self.allowed_hosts and normal_host(host) not in self.allowed_hosts:
-            advice = f"to allow {host}, add serve --deliver-to {host}"
-            return f"{NOT_DELIVERED_TO} {', '.join(self.allowed_hosts)}; {advice}"
-        return None
+
+class _Nobody:
+    """No receiver, for a reason."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
+        """Return the reason as the error of each copy."""
+        return [DeliveryOutcome(Reply(0.0, error=self._reason), attempt.real_at)] * attempt.effect.copies
 
 
 class _HttpAddress:
-    """A receiver on the network; copies are sent in parallel, unless a fault says otherwise."""
+    """A server on the network; all copies of a webhook are sent at the same time."""
 
-    is_on_network = True
-
-    def __init__(self, courier: Courier, send: Send) -> None:
-        self._courier = courier
+    def __init__(self, run: Run, send: Send, application: ProcessReceiver | None = None) -> None:
+        self._run = run
         self._send = send
+        self._application = application
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies on other threads, so that the time limit holds however the receiver behaves."""
-        copies = range(attempt.effect.copies)
-        if not attempt.are_parallel(over_network=self.is_on_network):
-            return [self._outcome(attempt, self._begin(attempt)) for _ in copies]
-        postings = [self._begin(attempt) for _ in copies]
-        outcomes = [self._outcome(attempt, posting) for posting in postings]
-        first_end = min(sent_at + timedelta(milliseconds=reply.duration_ms) for reply, sent_at, _ in outcomes)
-        return [  # each copy starts before the first one ends
-            outcome._replace(sent_at=min(outcome.sent_at, first_end)) for outcome in outcomes
-        ]
+        postings = [self._start(attempt) for _ in range(attempt.effect.copies)]
+        return [DeliveryOutcome(posting.wait(), attempt.real_at) for posting in postings]
 
-    def _begin(self, attempt: PreparedAttempt) -> Posting:
-        posting = Posting(attempt.request, self._send, attempt.timeout_seconds)
-        self._courier.run(posting.run)
+    def _start(self, attempt: PreparedAttempt, *, on_this_thread: bool = False) -> Posting:
+        posting = Posting(attempt.request, self._send, attempt.timeout_seconds, self._application)
+        if on_this_thread:
+            posting.run_on_waiting_thread()
+        else:  # with this context, so that the thread gets the event loop of a test
+            self._run(partial(copy_context().run, posting.run))
         return posting
-
-    def _outcome(self, attempt: PreparedAttempt, posting: Posting) -> DeliveryOutcome:
-        reply = posting.wait()
-        now = wall_now()  # read first, so that an attempt begins before the calls that it causes
-        since = timedelta(seconds=monotonic_seconds() - posting.sent_seconds)
-        return DeliveryOutcome(reply, max(attempt.real_at, now - since))
 
 
 class _ApplicationInProcess(_HttpAddress):
     """A merchant's application in this process, by default on the thread that waits for the webhooks."""
 
-    is_on_network = False
+    def __init__(self, run: Run, application: ProcessReceiver, on_waiting_thread: bool) -> None:
+        super().__init__(run, application, application)
+        self._on_waiting_thread = on_waiting_thread
 
-    def __init__(self, courier: Courier, application: ProcessReceiver, destination: Destination) -> None:
-        super().__init__(courier, application)
-        self._application = application
-        self._on_waiting_thread = destination.on_waiting_thread
-
-    def _begin(self, attempt: PreparedAttempt) -> Posting:
-        posting = Posting(attempt.request, self._send, attempt.timeout_seconds, self._application)
-        is_parallel = attempt.are_parallel(over_network=False)
-        if self._on_waiting_thread and not is_parallel and caller().waiting_thread() is not None:
-            posting.run_on_waiting_thread()
-        else:
-            context = copy_context()  # so that the thread gets the event loop of a test
-            self._courier.run(lambda: context.run(posting.run))
-        return posting
+    def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
+        """Send the copies one after the other, unless a fault sends them together."""
+        if isinstance(attempt.effect, Together):
+            return super().post(attempt)
+        on_this_thread = self._on_waiting_thread and caller().waiting_thread() is not None
+        outcomes: list[DeliveryOutcome] = []
+        for _ in range(attempt.effect.copies):
+            sent_at = wall_now() if outcomes else attempt.real_at
+            reply = self._start(attempt, on_this_thread=on_this_thread).wait()
+            outcomes.append(DeliveryOutcome(reply, sent_at))
+        return outcomes
 
 
 def normal_host(name: str) -> str:
     """Normalize a host name: lower case, without a trailing dot or the brackets of an IPv6 address."""
     return name.lower().rstrip(".").strip("[]")
-
-
-def _refuse(reason: str, *_: object) -> ReceiverAnswer:
-    raise Undelivered(reason)

@@ -8,8 +8,8 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
 from functools import cache, lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
-from io import BufferedReader, RawIOBase
-from threading import Condition, Thread, current_thread, get_ident, main_thread
+from io import BufferedReader
+from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
@@ -54,17 +54,21 @@ def post_over_network(
     Raises:
         Undelivered: the response is missing or incomplete.
     """
+    until_seconds = monotonic_seconds() + timeout_seconds
     try:
-        if urlsplit(request.url).port == 0:  # requests would drop it
-            raise ValueError("nothing can listen on port 0")
-        prepared = _prepared(request.url)
-        parts, deadline_seconds = urlsplit(prepared.url or ""), monotonic_seconds() + timeout_seconds
-        with closing(_connect(parts, trusted, deadline_seconds)) as connected:
+        prepared, parts = _prepare(request.url)
+        with closing(_connect(parts, trusted, timeout_seconds)) as connected:
             http = HTTPConnection(str(parts.hostname), port_of(parts))
             http.default_port, http.sock = DEFAULT_PORTS[parts.scheme], connected
             http.request("POST", prepared.path_url, request.body, {**prepared.headers, **request.headers})
-            with _LimitedResponse(connected, deadline_seconds) as response:
-                return _read_answer(response, on_status)
+            with HTTPResponse(connected, method="POST") as response:
+                response.fp = BufferedReader(_LimitedStream(connected, until_seconds))
+                response.begin()
+                on_status(response.status)
+                body = response.read(ATTEMPT_BODY_BYTES)
+                if response.length and len(body) < ATTEMPT_BODY_BYTES:
+                    raise IncompleteRead(body, response.length)
+                return ReceiverAnswer(body, location=response.headers.get("Location"))
     except (requests.RequestException, HTTPException, OSError, ValueError) as error:
         sentence = describe_failure(error, request.url)
         advice = TRUST_ADVICE if NOT_TRUSTED in sentence else ""
@@ -72,20 +76,21 @@ def post_over_network(
 
 
 @lru_cache(maxsize=1024)
-def _prepared(url: str) -> "requests.PreparedRequest":
+def _prepare(url: str) -> "tuple[requests.PreparedRequest, SplitResult]":
     """Prepare a request to an address; its headers are the credentials in the address, if any."""
+    if urlsplit(url).port == 0:  # requests would drop it
+        raise ValueError("nothing can listen on port 0")
     prepared = requests.Request("POST", url).prepare()
     prepared.headers.pop("Content-Length", None)
-    return prepared
+    return prepared, urlsplit(prepared.url or "")
 
 
-def _connect(parts: SplitResult, trusted: Trust | None, deadline_seconds: float) -> socket.socket:
-    """Connect to the receiver of an address; the time limit applies to the whole TLS handshake."""
-    timeout_seconds = max(deadline_seconds - monotonic_seconds(), 0.001)
-    connected = socket.create_connection(
-        (_resolve_locally(parts.hostname or ""), port_of(parts)), timeout_seconds
-    )
-    _limit_time(connected, deadline_seconds)
+def _connect(parts: SplitResult, trusted: Trust | None, timeout_seconds: float) -> socket.socket:
+    """Connect to the receiver of an address, including the whole TLS handshake."""
+    host = parts.hostname or ""
+    is_below = host != "localhost" and f".{host.removesuffix('.')}".endswith(".localhost")
+    address = "127.0.0.1" if is_below else host  # not every resolver knows shop.localhost and localhost.
+    connected = socket.create_connection((address, port_of(parts)), timeout_seconds)
     if parts.scheme != "https":
         return connected
     context = _default_context() if trusted is None else trusted.tls
@@ -97,55 +102,19 @@ def _connect(parts: SplitResult, trusted: Trust | None, deadline_seconds: float)
         raise
 
 
-def _resolve_locally(host: str) -> str:
-    """Resolve ``shop.localhost`` and ``localhost.`` to this machine; not every resolver knows these names."""
-    return (
-        "127.0.0.1" if f".{host.removesuffix('.')}".endswith(".localhost") and host != "localhost" else host
-    )
-
-
-def _limit_time(connected: socket.socket, deadline_seconds: float) -> None:
-    """Limit the time of the next operation; a timeout of zero would mean not to block."""
-    connected.settimeout(max(deadline_seconds - monotonic_seconds(), 0.001))
-
-
 @cache
 def _default_context() -> ssl.SSLContext:
     return tls.trusting_context()
 
 
-def _read_answer(response: HTTPResponse, on_status: Callable[[int], None]) -> ReceiverAnswer:
-    response.begin()
-    on_status(response.status)
-    body = b""
-    while len(body) < ATTEMPT_BODY_BYTES and (piece := response.read(ATTEMPT_BODY_BYTES - len(body))):
-        body += piece
-    if response.length and len(body) < ATTEMPT_BODY_BYTES:
-        raise IncompleteRead(body, response.length)
-    return ReceiverAnswer(body, location=response.headers.get("Location"))
-
-
-class _LimitedResponse(HTTPResponse):
+class _LimitedStream(socket.SocketIO):
     """An answer of limited length and duration, whose parts may all trickle, or never end."""
 
-    def __init__(self, connected: socket.socket, deadline_seconds: float) -> None:
-        super().__init__(connected, method="POST")
-        self.fp = BufferedReader(_LimitedStream(connected, self.fp.detach(), deadline_seconds))
-
-
-class _LimitedStream(RawIOBase):
-    """A limited input stream, because parsing an endless answer would keep the processor busy."""
-
-    def __init__(self, connected: socket.socket, source: RawIOBase, deadline_seconds: float) -> None:
-        super().__init__()
+    def __init__(self, connected: socket.socket, until_seconds: float) -> None:
+        super().__init__(connected, "r")
         self._connected = connected
-        self._source = source
-        self._deadline_seconds = deadline_seconds
+        self._until_seconds = until_seconds
         self._remaining_bytes = ANSWER_BYTES_MAX
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int | None:
         """Read into a buffer.
@@ -154,17 +123,12 @@ class _LimitedStream(RawIOBase):
             TimeoutError: the answer takes too long.
             OSError: the answer is too long.
         """
-        _limit_time(self._connected, self._deadline_seconds)
-        count: int | None = self._source.readinto(buffer)
+        self._connected.settimeout(max(self._until_seconds - monotonic_seconds(), 0.001))  # 0: not to block
+        count = super().readinto(buffer)
         self._remaining_bytes -= count or 0
         if self._remaining_bytes < 0:
             raise OSError(f"the answer exceeds {ANSWER_BYTES_MAX} bytes")
         return count
-
-    def close(self) -> None:
-        """Close the underlying stream."""
-        self._source.close()
-        super().close()
 
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)
@@ -207,7 +171,7 @@ class Posting:
         self._timeout_seconds = timeout_seconds
         self._receiver = receiver
         self._answer: Future[Reply] = Future()
-        self.sent_seconds = self._started_seconds = monotonic_seconds()
+        self._late_at_seconds = monotonic_seconds() + timeout_seconds
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
@@ -236,32 +200,20 @@ class Posting:
         The time of an inner webhook's handler does not count towards the timeout of the outer one.
         """
         thread, started_seconds = get_ident(), monotonic_seconds()
-        outer = _WATCH.put(thread, self)
+        outer = _RUNNING.get(thread)
+        _RUNNING[thread] = self
+        _watch()
         try:
             self.run()
         finally:
+            del _RUNNING[thread]
             if outer is not None:
-                outer._started_seconds += monotonic_seconds() - started_seconds
-            _WATCH.put(thread, outer)
-
-    def report_if_late(self) -> None:
-        """Report a handler that is late, for its reply and for whoever waits for the test."""
-        if monotonic_seconds() >= self.late_at_seconds:
-            self._report_late_handler(self._location())
-
-    @property
-    def can_be_reported(self) -> bool:
-        """Whether the handler is in this process, and has neither answered nor been reported."""
-        return self._receiver is not None and self._late_location is None and self._status is None
-
-    def _report_late_handler(self, location: str | None) -> None:
-        if self._receiver is not None and self.can_be_reported:
-            self._late_location = location or ""
-            self._receiver.report_late_handler(self._late_location, self._timeout_seconds)
+                outer._late_at_seconds += monotonic_seconds() - started_seconds
+                _RUNNING[thread] = outer
 
     def wait(self) -> Reply:
         """Return the reply; a missing or late reply becomes a timeout error."""
-        remaining_seconds = self.late_at_seconds - monotonic_seconds()
+        remaining_seconds = self._late_at_seconds - monotonic_seconds()
         try:
             if remaining_seconds < 0:
                 raise FutureTimeout
@@ -274,20 +226,25 @@ class Posting:
                 return self._create_reply(traceback=traceback)
             return self._create_reply(error=no_answer_within(self._timeout_seconds), traceback=traceback)
 
-    @property
-    def late_at_seconds(self) -> float:
-        """The monotonic time of the timeout."""
-        return self._started_seconds + self._timeout_seconds
+    def report_if_late(self) -> None:
+        """Report a handler that is late, for its reply and for whoever waits for the test."""
+        is_late = monotonic_seconds() >= self._late_at_seconds + GRACE_SECONDS
+        if is_late and self._late_location is None and self._status is None:
+            self._report_late_handler(self._location())
+
+    def _report_late_handler(self, location: str | None) -> None:
+        if self._receiver is not None and self._late_location is None and self._status is None:
+            self._late_location = location or ""
+            self._receiver.report_late_handler(self._late_location, self._timeout_seconds)
 
     def _location_at_timeout(self) -> str | None:
         """Return the location of a late handler at its timeout, if known."""
         if not self._answer.done():
             return self._location()
         traceback = self._answer.result().traceback
-        is_location = traceback is not None and traceback.startswith(
-            LOCATION_PREFIX
-        )  # reported by the event loop that cancelled the handler
-        return traceback if is_location else self._late_location or traceback
+        if traceback is not None and traceback.startswith(LOCATION_PREFIX):
+            return traceback  # reported by the event loop that cancelled the handler
+        return self._late_location or traceback
 
     def _location(self) -> str | None:
         return self._receiver.locate_handler(self._thread) if self._receiver is not None else None
@@ -297,69 +254,49 @@ class Posting:
         if isinstance(error, Undelivered):
             problem, traceback = str(error), error.traceback
         if self._status is None:
-            if monotonic_seconds() >= self.late_at_seconds:  # the socket timed out first
+            if monotonic_seconds() >= self._late_at_seconds:  # the socket timed out first
                 problem = no_answer_within(self._timeout_seconds)
             return self._create_reply(error=problem, traceback=traceback)
         self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
         return self._create_reply(traceback=traceback)
 
     def _record_status(self, status: int) -> None:
-        if monotonic_seconds() > self.late_at_seconds:
-            return
-        self._status = status
-        self._warning = "redirects are not followed" if status in REDIRECTS else None
+        if monotonic_seconds() <= self._late_at_seconds:
+            self._status = status
+            self._warning = "redirects are not followed" if status in REDIRECTS else None
 
     def _create_reply(self, body: str = "", error: str | None = None, traceback: str | None = None) -> Reply:
-        duration_ms = (monotonic_seconds() - self._started_seconds) * 1000
+        remaining_seconds = self._late_at_seconds - monotonic_seconds()
+        duration_ms = (self._timeout_seconds - remaining_seconds) * 1000
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error, self._warning, traceback)
 
 
-class _Watch:
-    """Watches the time of the handlers on waiting threads, each of which may cause further webhooks.
-
-    Its thread sleeps until a handler may be late, so that a webhook which is answered in time costs no switch
-    between threads.
-    """
-
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._running: dict[int, Posting] = {}  # the innermost one of each thread
-        self._thread: Thread | None = None
-        self._wakes_at_seconds = 0.0
-
-    def put(self, thread: int, posting: Posting | None) -> Posting | None:
-        """Watch the POST that a thread runs now, if any; return the one that it ran before."""
-        with self._changed:
-            before = self._running.pop(thread, None)
-            if posting is None:
-                return before
-            self._running[thread] = posting
-            if self._thread is None or not self._thread.is_alive():  # a fork copies no threads
-                self._thread = Thread(target=self._run, name="overdue", daemon=True)
-                start(self._thread)
-            elif posting.late_at_seconds + GRACE_SECONDS < self._wakes_at_seconds:
-                self._changed.notify()
-            return before
-
-    def _run(self) -> None:
-        while (running := self._wait()) is not None:
-            for posting in running:
-                posting.report_if_late()
-
-    def _wait(self) -> list[Posting] | None:
-        """Wait until a handler may be late, and return those that run then; None if none needs watching."""
-        with self._changed:
-            running = [each for each in self._running.values() if each.can_be_reported]
-            if not running:
-                self._thread = None
-                return None
-            self._wakes_at_seconds = min(each.late_at_seconds for each in running) + GRACE_SECONDS
-            self._changed.wait(max(self._wakes_at_seconds - monotonic_seconds(), 0.0))
-            return list(self._running.values())
+_RUNNING: Final[dict[int, Posting]] = {}  # the innermost handler of each waiting thread
+_WATCH_LOCK: Final = Lock()
+_NEVER: Final = Event()
+_watching: Thread | None = None
 
 
-_WATCH: Final = _Watch()
+def _watch() -> None:
+    """Let a thread look for late handlers while any of them runs; few webhooks are the first to start it."""
+    global _watching  # noqa: PLW0603 (one thread for all handlers)
+    with _WATCH_LOCK:
+        if _watching is None or not _watching.is_alive():  # a fork copies no threads
+            _watching = Thread(target=_report_late_handlers, name="overdue", daemon=True)
+            start(_watching)
+
+
+def _report_late_handlers() -> None:
+    global _watching  # noqa: PLW0603 (see above)
+    while not _NEVER.wait(GRACE_SECONDS):
+        with _WATCH_LOCK:
+            if not _RUNNING:
+                _watching = None
+                return
+        for posting in list(_RUNNING.values()):
+            posting.report_if_late()
+            del posting  # so that a deleted project can be freed
 
 
 def webhook_poster(trusted: Trust | None = None) -> Callable[[WebhookRequest, float], Reply]:

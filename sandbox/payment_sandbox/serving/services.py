@@ -7,12 +7,12 @@ from math import inf
 from threading import Condition, Event, Thread
 from typing import Final, Protocol
 
-from payment_sandbox.delivery.outbox import DeliveringOutbox
+from payment_sandbox.delivery.sending import ProjectSender
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
+from payment_sandbox.projects.outbox import Outbox
 from payment_sandbox.projects.project import Project, Services
-from payment_sandbox.projects.queued_deliveries import Outbox
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.store import NotStored
 from payment_sandbox.serving.courier import Courier
@@ -172,7 +172,7 @@ class ServerServices(Services):
 
     def create_outbox(self, project: Project) -> Outbox:
         """Create an outbox whose webhooks the courier delivers."""
-        return DeliveringOutbox(project, self.courier)
+        return Outbox(ProjectSender(project, self.courier))
 
     def wake(self, project: Project) -> None:
         """Reschedule the project's next check."""

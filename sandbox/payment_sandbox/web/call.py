@@ -18,8 +18,8 @@ from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.caller import Caller
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import SHOP
+from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.queued_deliveries import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.projects.store import NotStored
 from payment_sandbox.scenarios.effects import Fault

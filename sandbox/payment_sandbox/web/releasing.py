@@ -7,7 +7,7 @@ from typing import Final
 
 from flask import Response
 
-from payment_sandbox.projects.queued_deliveries import HeldDeliveries
+from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for

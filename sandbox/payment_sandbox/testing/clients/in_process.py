@@ -20,8 +20,8 @@ from payment_sandbox.web.call import CONNECTION, ClientConnection, ConnectionCut
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
 
 if TYPE_CHECKING:
+    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
-    from payment_sandbox.projects.queued_deliveries import HeldDeliveries
     from payment_sandbox.serving.server import Server
 
 SETTLE_SECONDS: Final = 10.0  # how long a call waits for its direct and indirect webhooks

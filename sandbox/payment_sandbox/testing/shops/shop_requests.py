@@ -25,8 +25,8 @@ from payment_sandbox.testing.shops.submitting import (
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
 if TYPE_CHECKING:
+    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
-    from payment_sandbox.projects.queued_deliveries import HeldDeliveries
     from payment_sandbox.testing import loops
 else:
     loops = lazy("payment_sandbox.testing.loops")

@@ -132,7 +132,7 @@ def _wait_for_offers(
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
         project.change_settings({"forward_to": forward_to}, unless=lambda: listener.is_disconnected(name))
-    project.epoch.outbox.send_unsent()
+    project.send_unsent()
     until_seconds = min(max(timeout_seconds, 0.0), LISTEN_SECONDS_MAX)
     return listener.take(until_seconds, lambda: project.events.is_ended)
 

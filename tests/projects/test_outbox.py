@@ -6,11 +6,18 @@ from itertools import product
 
 import pytest
 
-from payment_sandbox.delivery.outbox import MOVES, DeliveringOutbox, OutboxEntry, SendingState
 from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
+from payment_sandbox.delivery.sending import ProjectSender
 from payment_sandbox.orders.webhooks import Delivery, Reply
+from payment_sandbox.projects.outbox import (
+    MOVES,
+    HeldDeliveries,
+    Outbox,
+    OutboxEntry,
+    QueuedDelivery,
+    SendingState,
+)
 from payment_sandbox.projects.project import Project, Services
-from payment_sandbox.projects.queued_deliveries import HeldDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.serving.services import REAL_TIME
 from tests.support.projects import made_project
 
@@ -27,7 +34,7 @@ class ManualHost(Services):
         self.received: list[str] = []
 
     def create_outbox(self, project: Project) -> Outbox:
-        return DeliveringOutbox(project, self)
+        return Outbox(ProjectSender(project, self))
 
     def run(self, work: Callable[[], None]) -> None:
         if not self.has_threads:
@@ -37,7 +44,7 @@ class ManualHost(Services):
     def pause(self, seconds: float) -> bool:
         return False
 
-    def delivers_on_waiting_thread(self, project: Project) -> bool:
+    def sends_on_waiting_thread(self, project: Project) -> bool:
         return False
 
     def receiver(self, project: Project, url: str) -> "ManualHost":
@@ -68,19 +75,18 @@ def project(host: ManualHost) -> Project:
 
 
 @pytest.fixture
-def outbox(project: Project) -> DeliveringOutbox:
+def outbox(project: Project) -> Outbox:
     """The empty outbox of the project."""
-    assert isinstance(project.epoch.outbox, DeliveringOutbox)
     return project.epoch.outbox
 
 
-def put(outbox: DeliveringOutbox, *names: str, held: HeldDeliveries | None = None) -> None:
+def put(project: Project, *names: str, held: HeldDeliveries | None = None) -> None:
     """Queue or hold a webhook of each of these orders."""
     for name in names:
-        with outbox._project.edit() as edit:
+        with project.edit() as edit:
             edit.store_delivery(webhook(name))
-        outbox.put(QueuedDelivery(name, name), held)
-        outbox.start()
+        project.epoch.outbox.put(QueuedDelivery(name, name), held)
+        project.epoch.outbox.start()
 
 
 def webhook(name: str) -> Delivery:
@@ -90,12 +96,12 @@ def webhook(name: str) -> Delivery:
 
 @pytest.mark.parametrize(("is_closed", "sent"), [(False, ["held"]), (True, [])])
 def test_held_webhooks_are_released_once_or_dropped(
-    host: ManualHost, outbox: DeliveringOutbox, is_closed: bool, sent: list[str]
+    host: ManualHost, project: Project, outbox: Outbox, is_closed: bool, sent: list[str]
 ) -> None:
     """Held webhooks wait for their release, which may be repeated; the end of the epoch drops them."""
     held = HeldDeliveries(outbox)
-    put(outbox, "held", held=held)
-    put(outbox, "free")
+    put(project, "held", held=held)
+    put(project, "free")
     assert host.carry() == ["free"]
     assert not outbox.is_idle
     if is_closed:
@@ -107,33 +113,31 @@ def test_held_webhooks_are_released_once_or_dropped(
 
 
 def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(
-    host: ManualHost, outbox: DeliveringOutbox
+    host: ManualHost, project: Project, outbox: Outbox
 ) -> None:
     """Only the first webhook asks for a carrier; after a failed start, the next one asks again."""
     host.has_threads = False
     with pytest.raises(RuntimeError, match="new thread"):
-        put(outbox, "first")
+        put(project, "first")
     host.has_threads = True
-    put(outbox, "second", "third")
+    put(project, "second", "third")
     assert len(host.carriers) == 1
     assert host.carry() == ["first", "second", "third"]
 
 
 def test_a_carrier_that_has_waited_long_enough_hands_the_rest_over(
-    host: ManualHost, outbox: DeliveringOutbox
+    host: ManualHost, project: Project, outbox: Outbox
 ) -> None:
     """Another carrier sends the rest, in order."""
-    put(outbox, "first", "second", "third")
+    put(project, "first", "second", "third")
     host.carriers.clear()
-    outbox.carry(lambda: True)
+    outbox.send_due(lambda: True)
     assert host.received == ["first"]
     assert host.carry() == ["first", "second", "third"]
 
 
 @pytest.mark.parametrize(("before", "to"), list(product((None, *SendingState), SendingState)))
-def test_an_entry_makes_no_other_moves(
-    outbox: DeliveringOutbox, before: SendingState | None, to: SendingState
-) -> None:
+def test_an_entry_makes_no_other_moves(outbox: Outbox, before: SendingState | None, to: SendingState) -> None:
     """Moves that are missing from the table fail."""
     if to in MOVES.get(before, ()):
         return
