@@ -2,43 +2,38 @@
 
 from collections.abc import Iterator
 from inspect import cleandoc
-from typing import Final
 
 import click
 
 from payment_sandbox.cli.main import commands
-from payment_sandbox.cli.remote.command_run import COMMON_OPTIONS
+from payment_sandbox.cli.remote.declaring import COMMON
 from tests.documentation.tables import table
-
-COMMON: Final = (*COMMON_OPTIONS, "as_json")
-"""Options that the page explains once."""
 
 
 def commands_reference() -> str:
     """Describe each command and its options."""
     context = click.Context(commands, info_name="payment-sandbox")
-    return "\n\n".join(_describe_commands(commands, context, "###"))
+    return "\n\n".join(_describe_commands(context))
 
 
-def _describe_commands(group: click.Group, context: click.Context, heading: str) -> Iterator[str]:
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
+def _describe_commands(context: click.Context) -> Iterator[str]:
+    for name in commands.list_commands(context):
+        command = commands.get_command(context, name)
         if command is None or command.hidden:
             continue
         inner = click.Context(command, info_name=name, parent=context)
-        yield f"{heading} {inner.command_path.partition(' ')[2]}"
+        yield f"### {name}"
         usage = " ".join(command.collect_usage_pieces(inner))
         yield f"`{inner.command_path} {usage}`"
         yield cleandoc(command.help or "")
         options = [_describe_option(each) for each in command.params if _is_listed(each)]
         if options:
             yield table(("Option", "Meaning"), options)
-        if isinstance(command, click.Group):
-            yield from _describe_commands(command, inner, f"{heading}#")
 
 
 def _is_listed(parameter: click.Parameter) -> bool:
-    return isinstance(parameter, click.Option) and not parameter.hidden and parameter.name not in COMMON
+    """Whether the reference lists a parameter; the page explains the common options once."""
+    return isinstance(parameter, click.Option) and parameter not in COMMON
 
 
 def _describe_option(option: click.Parameter) -> tuple[str, str]:

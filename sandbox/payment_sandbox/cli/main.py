@@ -126,7 +126,7 @@ def _run_command() -> NoReturn:
     except click.ClickException as error:
         fail(_with_example(error))
     except OSError as error:
-        fail(f"cannot write: {error.strerror}")
+        fail(f"cannot write: {error.strerror}" if error.strerror else str(error))
     except ModuleNotFoundError as error:
         fail(str(missing_library(error)))
     finally:

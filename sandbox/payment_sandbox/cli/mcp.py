@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from payment_sandbox.cli.options import fail
-from payment_sandbox.cli.remote.command_run import KEY_DEFAULT, KEY_VARIABLE, TOKEN_VARIABLE, client
+from payment_sandbox.cli.remote.declaring import KEY_DEFAULT, KEY_VARIABLE, TOKEN_VARIABLE, client
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.triggers import TriggerImpossible, trigger

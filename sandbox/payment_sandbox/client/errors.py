@@ -38,6 +38,7 @@ class SandboxError(Exception):
     def in_file(self, path: str) -> "SandboxError":
         """Add the file and the position of each violation to the message; return the error."""
         places = [violation.as_line_in(path) for violation in self.violations]
+        self.violations = [violation._replace(file=path) for violation in self.violations]
         self.args = ("\n".join([f"{path}: {self.args[0]}", *places]),)
         return self
 

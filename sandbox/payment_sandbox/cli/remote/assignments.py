@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import click
 from marshmallow import fields
@@ -12,6 +12,7 @@ from payment_sandbox.forms import Form, Items
 from payment_sandbox.forms.fields import OneOrMany
 
 NULL: Final = "null"
+Assignments = Annotated[tuple[str, ...], "[NAME=VALUE]..."]
 
 
 def read_assignments(pairs: Iterable[str], form: Form, before: Mapping[str, Any]) -> dict[str, Any]:
