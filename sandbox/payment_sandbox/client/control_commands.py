@@ -157,15 +157,15 @@ class ControlCommands:
         """Scan a QR code as a payer."""
 
     @control_call("GET", "/control/scenario/")
-    def active_scenario(self) -> answers.Scenario:
+    def active_scenario(self) -> Json:
         """Get the active scenario; each rule says how often it has matched."""
 
     @control_call("PUT", "/control/scenario/", is_document=True)
-    def put_scenario(self, document: Document) -> answers.Scenario:
+    def put_scenario(self, document: Document) -> Json:
         """Activate a scenario, by name or from the body (CTL-19)."""
 
     @control_call("DELETE", "/control/scenario/")
-    def reset_scenario(self) -> answers.Scenario:
+    def reset_scenario(self) -> Json:
         """Restore the default scenario."""
 
     @control_call("GET", "/control/scenarios/", "items")
@@ -177,19 +177,19 @@ class ControlCommands:
         """Get a scenario with its rules, and their uses if it is active."""
 
     @control_call("GET", "/control/scenarios/schema/")
-    def scenario_schema(self) -> answers.JsonSchema:
+    def scenario_schema(self) -> Json:
         """Get the JSON Schema of scenario files, for editors."""
 
     @control_call("GET", "/control/faults/")
-    def active_faults(self) -> answers.Faults:
+    def active_faults(self) -> Json:
         """Get the faults in addition to the scenario's; each says how often it has matched."""
 
     @control_call("PUT", "/control/faults/", is_document=True)
-    def put_faults(self, document: Document) -> answers.Faults:
+    def put_faults(self, document: Document) -> Json:
         """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
 
     @control_call("DELETE", "/control/faults/")
-    def reset_faults(self) -> answers.Faults:
+    def reset_faults(self) -> Json:
         """Remove all faults except the scenario's."""
 
     @control_call("GET", "/control/webhooks/", "items")
@@ -282,7 +282,7 @@ class ControlCommands:
         """Reset the project to its initial state (CTL-09)."""
 
     @control_call("GET", "/control/state/")
-    def snapshot(self) -> answers.Snapshot:
+    def snapshot(self) -> Json:
         """Take a snapshot of the whole project (CTL-10)."""
 
     @control_call("PUT", "/control/state/", is_document=True)

@@ -10,7 +10,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.ui.docs.library import FIRST_PAGE, PAGE_GROUPS, PAGE_NAMES, overview, page, title
 from payment_sandbox.ui.templates import asset_answer
-from payment_sandbox.web.answers.records import OpenApi
+from payment_sandbox.web.answers.records import OpenApiShape
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
@@ -57,7 +57,7 @@ def answer_error(call: Call, error: Exception) -> Response:
     return nothing_page(call) if is_for_people else answer_for(call, error)
 
 
-@stated(group="description", answers=OpenApi, errors=())
+@stated(group="description", answers=OpenApiShape, errors=())
 def get_openapi(call: Call) -> Response:
     """Get the OpenAPI 3.1 description of both APIs."""
     return Response(openapi.openapi_text(current_app), mimetype="application/json")

@@ -6,6 +6,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import LoggedRequest
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
@@ -13,13 +14,10 @@ from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.error_bodies import RequestRefused
 
 
-def clock_record(project: Project) -> records.Clock:
+def clock_record(epoch: Epoch) -> records.Clock:
     """Serialize the clock (CTL-12)."""
-    return {
-        "now": timestamp(project.now()),
-        "mode": project.epoch.state.clock.mode,
-        "rate": project.epoch.state.clock.rate,
-    }
+    clock = epoch.state.clock
+    return {"now": timestamp(epoch.now()), "mode": clock.mode, "rate": clock.rate}
 
 
 def advance_record(advance: AdvanceResult) -> records.Advance:
@@ -46,11 +44,7 @@ def project_record(project: Project) -> records.Project:
         "project_id": project.project_id,
         "merchant_id": project.merchant_id,
         "settings": epoch.state.settings.document,
-        "clock": {
-            "now": timestamp(epoch.now()),
-            "mode": epoch.state.clock.mode,
-            "rate": epoch.state.clock.rate,
-        },
+        "clock": clock_record(epoch),
         "scenario": epoch.state.scenario.name,
     }
 

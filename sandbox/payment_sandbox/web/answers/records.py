@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 
 from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
+from payment_sandbox.forms import Form
 from payment_sandbox.judge import Finding
 from payment_sandbox.kernel.descriptions import Like, OneOf
 from payment_sandbox.loading import lazy
@@ -34,6 +35,24 @@ else:
 
 Order = Json
 """An order or a refund; the tables in ``web.answers.order_tables`` define its fields."""
+Scenario = Json
+"""A scenario as in a file; ``scenarios.scenario_forms`` defines the fields."""
+Faults = Json
+"""Faults in addition to the scenario's; ``scenarios.scenario_forms`` defines the fields."""
+JsonSchema = Json
+Snapshot = Json
+
+
+class SnapshotShape(Form):
+    """The whole state of a project; restore it unmodified."""
+
+
+class JsonSchemaShape(Form):
+    """A JSON Schema."""
+
+
+class OpenApiShape(Form):
+    """The OpenAPI description."""
 
 
 class Clock(TypedDict):
@@ -112,19 +131,14 @@ class Report(TypedDict):
     text: Annotated[str, "The timeline, line by line, and the review findings."]
 
 
-Advance = TypedDict(
-    "Advance",
-    {
-        "from": Moment,
-        "to": Annotated[Moment, "The time of the clock after the advance."],
-        "events": list[ProcessedEvent],
-        "stopped": NotRequired[
-            Annotated[Literal[True], "A limit stopped the advance; advance again to continue."]
-        ],
-        "under_way": NotRequired[Annotated[list[WebhookInFlight], "The webhooks in flight, if any."]],
-    },
-)
-"""The result of an advance."""
+Begun = TypedDict("Begun", {"from": Moment})
+
+
+class Advance(Begun, StopDetails):
+    """The result of an advance."""
+
+    to: Annotated[Moment, "The time of the clock after the advance."]
+    events: list[ProcessedEvent]
 
 
 class ScenarioSummary(TypedDict):
@@ -132,24 +146,6 @@ class ScenarioSummary(TypedDict):
 
     name: str
     description: str
-
-
-class Scenario(TypedDict):
-    """A whole scenario, as in a file."""
-
-    name: str
-    description: NotRequired[str]
-    settings: NotRequired[Json]
-    rules: NotRequired[list[Json]]
-    webhooks: NotRequired[list[Json]]
-    faults: NotRequired[list[Json]]
-
-
-class Faults(TypedDict):
-    """Faults in addition to the scenario's."""
-
-    faults: list[Json]
-    webhooks: list[Json]
 
 
 class UsedRule(TypedDict):
@@ -162,7 +158,7 @@ class UsedRule(TypedDict):
     uses: int
 
 
-class ScenarioDetail(Faults):
+class ScenarioDetail(TypedDict):
     """A scenario with its rules and faults."""
 
     name: str
@@ -170,22 +166,8 @@ class ScenarioDetail(Faults):
     is_active: bool
     settings: Json
     rules: list[UsedRule]
-
-
-JsonSchema = TypedDict(
-    "JsonSchema",
-    {
-        "$schema": str,
-        "title": str,
-        "description": NotRequired[str],
-        "type": str,
-        "properties": Json,
-        "required": NotRequired[list[str]],
-        "additionalProperties": NotRequired[bool],
-        "$defs": Json,
-    },
-)
-"""A JSON Schema."""
+    webhooks: list[Json]
+    faults: list[Json]
 
 
 class WaitResult(TypedDict, total=False):
@@ -202,40 +184,6 @@ class Fidelity(TypedDict):
     items: list[Rule]
     dropped: Annotated[int, "Always 0."]
     assumptions: list[Assumption]
-
-
-class Snapshot(TypedDict):
-    """The whole state of a project; restore it unmodified."""
-
-    format: str
-    now: Moment
-    clock_mode: Annotated[str, OneOf(lambda: ("running", "frozen"))]
-    clock_rate: float
-    settings: Json
-    scenario: Json
-    rule_uses: list[Any]
-    scenario_faults: list[Json]
-    faults: Json
-    fault_uses: list[Json]
-    is_inline: Annotated[
-        bool, "Whether a test has sent the scenario, so that each of its rules should match."
-    ]
-    unmatched: Annotated[list[str], "The removed faults and rules that never matched, in sentences."]
-    seed: int
-    id_series: int
-    id_counts: dict[str, int]
-    epoch: int
-    sequence: int
-    agenda: list[Json]
-    orders: list[Json]
-    credentials: list[Json]
-    qr_requests: list[Json]
-    deliveries: list[Json]
-    deliveries_dropped: int
-    swapped: list[str]
-    answers: Annotated[list[Json], "The answers to requests with an Idempotency-Key."]
-    decisions: Annotated[list[Json], "The scenarios' decisions for attempts, or the nearest misses."]
-    unsent: Annotated[list[Json], "The statuses whose webhooks had no address."]
 
 
 class SentRequest(TypedDict):
@@ -493,17 +441,6 @@ class ProjectFindings(TypedDict):
     project_id: str
     name: str
     findings: list[Finding]
-
-
-class OpenApi(TypedDict):
-    """The OpenAPI description."""
-
-    openapi: str
-    info: Json
-    paths: Json
-    components: Json
-    servers: list[Json]
-    tags: list[Json]
 
 
 class StateVersion(TypedDict):

@@ -32,7 +32,7 @@ AdvanceSeconds = partial(
 @command("control", "GET", "/clock/")
 def read_clock(project: Project) -> records.Clock:
     """Get the clock."""
-    return clock_record(project)
+    return clock_record(project.epoch)
 
 
 @checks(although_invalid=False)
@@ -63,7 +63,7 @@ def change_clock(
 ) -> records.MovedClock:
     """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
     result = move_clock.change_clock(project, mode, rate, now)
-    return {**clock_record(project), **advance_limit_record(result)}
+    return {**clock_record(project.epoch), **advance_limit_record(result)}
 
 
 @checks(although_invalid=False)

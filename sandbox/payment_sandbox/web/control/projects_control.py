@@ -131,7 +131,7 @@ def reset(call: Call) -> records.Project:
     return project_record(call.project)
 
 
-@command("control", "GET", "/state/", errors=(413,))
+@command("control", "GET", "/state/", answers=records.SnapshotShape, errors=(413,))
 def snapshot(project: Project) -> records.Snapshot:
     """Take a snapshot of the whole project (CTL-10)."""
     return cast(records.Snapshot, snapshot_answer(project))

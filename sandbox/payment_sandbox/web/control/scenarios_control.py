@@ -1,6 +1,6 @@
 """Scenarios and faults, which decide what happens."""
 
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
 from payment_sandbox.operations import choose_scenario
 from payment_sandbox.orders.refusals import Unknown
@@ -32,7 +32,7 @@ FAULTS_EXAMPLE: Final = {
 @command("control", "GET", "/scenario/", answers=ScenarioForm)
 def active_scenario(project: Project) -> records.Scenario:
     """Get the active scenario; each rule says how often it has matched."""
-    return cast(records.Scenario, scenario_with_matches(project.epoch.state))
+    return scenario_with_matches(project.epoch.state)
 
 
 @command("control", "PUT", "/scenario/", answers=ScenarioForm, example=SCENARIO_EXAMPLE)
@@ -41,14 +41,14 @@ def put_scenario(
 ) -> records.Scenario:
     """Activate a scenario, by name or from the body (CTL-19)."""
     choose_scenario.choose_scenario(call.project, document, call.site.registry.catalogue)
-    return cast(records.Scenario, call.project.epoch.state.scenario.document)
+    return dict(call.project.epoch.state.scenario.document)
 
 
 @command("control", "DELETE", "/scenario/", answers=ScenarioForm)
 def reset_scenario(project: Project) -> records.Scenario:
     """Restore the default scenario."""
     project.activate(default_scenario())
-    return cast(records.Scenario, project.epoch.state.scenario.document)
+    return dict(project.epoch.state.scenario.document)
 
 
 @command("control", "GET", "/scenarios/")
@@ -68,28 +68,28 @@ def scenario_detail(call: Call, name: str) -> records.ScenarioDetail:
     return scenario_record(call.project, own.get(name) or known[name])
 
 
-@command("control", "GET", "/scenarios/schema/")
+@command("control", "GET", "/scenarios/schema/", answers=records.JsonSchemaShape)
 def scenario_schema(project: Project) -> records.JsonSchema:
     """Get the JSON Schema of scenario files, for editors."""
-    return cast(records.JsonSchema, choose_scenario.file_schema())
+    return choose_scenario.file_schema()
 
 
 @command("control", "GET", "/faults/", answers=FaultsForm)
 def active_faults(project: Project) -> records.Faults:
     """Get the faults in addition to the scenario's; each says how often it has matched."""
     faults = project.epoch.state.faults
-    return cast(records.Faults, faults.with_matches(faults.document))
+    return faults.with_matches(faults.document)
 
 
 @command("control", "PUT", "/faults/", answers=FaultsForm, example=FAULTS_EXAMPLE)
 def put_faults(project: Project, document: Annotated[Document, Body(FaultsForm)]) -> records.Faults:
     """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
     project.put_faults(document)
-    return cast(records.Faults, project.epoch.state.faults.document)
+    return dict(project.epoch.state.faults.document)
 
 
 @command("control", "DELETE", "/faults/", answers=FaultsForm)
 def reset_faults(project: Project) -> records.Faults:
     """Remove all faults except the scenario's."""
     project.put_faults({})
-    return cast(records.Faults, project.epoch.state.faults.document)
+    return dict(project.epoch.state.faults.document)
