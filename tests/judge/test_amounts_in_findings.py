@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from payment_sandbox.client.project_review import Review
-from payment_sandbox.judge import Finding, cents_at_risk, group_findings
+from payment_sandbox.judge import Finding, cents_at_risk, group_findings, review_order
+from payment_sandbox.judge.standing import amounts
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.scenarios.risks import DEBT
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from payment_sandbox.web.answers.verdict import verdict
 from tests.support.driver import CUSTOMER, LINES
 from tests.support.in_process import project_of, shop_that
 
@@ -138,14 +138,14 @@ def compare_order(sandbox: PaymentSandbox, history: History, findings: Review) -
     """Compare the money and the mistakes on the page of an order with the model and the project's review."""
     order_id = history.order["id"]
     project = project_of(sandbox)
-    known = verdict(project, project.find_order(order_id))
-    money = {each.state: each.cents for each in known.money}
+    order = project.find_order(order_id)
+    money = {state: cents for state, cents, _ in amounts(order, project.now())}
     assert money.get("received", money.get("captured", 0)) == history.received
     assert money.get("refunded", 0) == history.refunded
     page = text_of(sandbox, f"orders/{order_id}/")
     if history.received:
         assert euros(history.received) in page
-    own = {each.rule: each for each in known.findings if each.order_id == order_id}
+    own = {each.rule: each for each in review_order(project.epoch, order) if each.order_id == order_id}
     of_project = {each.rule: each for each in findings if each.order_id == order_id}
     assert {rule: each.amount for rule, each in own.items()} == {
         rule: each.amount for rule, each in of_project.items()
@@ -198,7 +198,7 @@ def test_an_order_and_its_project_name_the_same_sum(payment_sandbox: PaymentSand
         history.play(step, cents)
     order_id = history.order["id"]
     project = project_of(payment_sandbox)
-    of_order = verdict(project, project.find_order(order_id)).findings
+    of_order = review_order(project.epoch, project.find_order(order_id))
     of_project = [each for each in payment_sandbox.review() if each.order_id is not None]
     assert cents_at_risk(of_order) == cents_at_risk(of_project) == 500 + 700
     refunds = {each.amount: each.risk for each in of_project if each.order_id != order_id}

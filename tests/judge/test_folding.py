@@ -27,7 +27,7 @@ def attempts(webhooks: str, numbers: range, answer: str = "500") -> list[Timelin
             label = f"webhook, attempt {number}: {STATUSES[webhook]}"
             sent = step(0, "service", "shop", "webhook", label, 2 * (number - 1))
             name = f"{webhook}/{number}"
-            entries.append(sent._replace(id=name))
+            entries.append(sent._replace(id=name, attempt=number))
             response = step(0, "shop", "service", "webhook-response", answer, 2 * (number - 1), name)
             entries.append(response._replace(id=f"{name}/response"))
     return entries

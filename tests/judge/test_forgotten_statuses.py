@@ -1,6 +1,6 @@
 """A shop's view of an order is compared with its status, also after the journal has dropped old records."""
 
-from payment_sandbox.judge.beliefs import beliefs
+from payment_sandbox.judge.history import beliefs, history
 from payment_sandbox.projects.journal import ENTRIES_MAX, ReachedStatus
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place, project_of
@@ -24,5 +24,6 @@ def test_statuses_that_were_dropped_make_no_order_new(payment_sandbox: PaymentSa
             for _ in range(ENTRIES_MAX)
         ]
     )
-    assert beliefs(project.epoch, order_id)[-1].is_true
-    assert {belief.service for belief in beliefs(project.epoch, order_id)} == {"completed"}
+    known = beliefs(history(project.epoch, order_id), project.find_order(order_id))
+    assert known[-1].is_true
+    assert {belief.service for belief in known} == {"completed"}

@@ -8,7 +8,7 @@ from types import FrameType
 import pytest
 
 from payment_sandbox.judge import review_log
-from payment_sandbox.judge.beliefs import statuses_read
+from payment_sandbox.judge.standing import statuses_read
 from payment_sandbox.operations import find_orders
 from payment_sandbox.projects.order_logs import OrderLog
 from payment_sandbox.testing.project_fixture import PaymentSandbox

@@ -1,10 +1,10 @@
-"""One story of each order, and the review: mistakes in an integration, detected in its log.
+"""One history of each order, and the review: mistakes in an integration, detected in its log.
 
-``history`` makes the entries of an order's log, ``in_words`` says what they mean, and ``beliefs`` compares
-the service with what the shop has read. The review is in this module; the checks are in modules of their own.
+``history`` makes the entries of the history and says what they mean, and ``standing`` compares the service
+with what the shop has read. The review is in this module; the checks are in modules of their own.
 
-Other packages may import this package, ``beliefs``, ``evidence``, ``history``, ``in_words``,
-``lessons``, ``payment_checks`` and ``webhook_checks``.
+Other packages may import this package, ``books``, ``evidence``, ``history``, ``lessons``, ``standing`` and
+``webhook_checks``.
 """
 
 from collections import Counter, defaultdict

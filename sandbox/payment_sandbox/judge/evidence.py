@@ -22,7 +22,8 @@ CUT_SHORT: Final = (
     "The body was cut short, which is no error in Java's HttpURLConnection, Ruby's Net::HTTP, Perl's LWP or "
     "PHP's file_get_contents: compare its length with Content-Length."
 )
-READ_STATUSES: Final = (200, 304)
+NOT_CHANGED: Final = 304
+READ_STATUSES: Final = (200, NOT_CHANGED)
 ACCEPTED_STATUSES: Final = range(200, 300)
 """The statuses with which a shop acknowledges a webhook."""
 MADE_STATUSES: Final = (200, 201)
@@ -265,7 +266,7 @@ class ReviewedHistory(OrderLog):
     @cached_property
     def statuses(self) -> Mapping[str, str | None]:
         """The order's status in each response, by request id; None for a response without a status."""
-        return {entry.id: parse_object(entry.response).get("status") for entry in self.requests}
+        return {entry.id: status_in(entry) for entry in self.requests}
 
     def status(self, order_id: str | None) -> str | None:
         """Return the status of an order; None for an unknown order."""
@@ -332,6 +333,21 @@ def parse_object(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
+
+
+def status_in(entry: LoggedRequest) -> str | None:
+    """Return the status of an order, or of its newest attempt, in a response."""
+    status = parse_object(entry.response).get("status")
+    return status if isinstance(status, str) else None
+
+
+def status_read(entry: LoggedRequest) -> str | None:
+    """Return the order's status in the response to a shop's call on the order itself, if the shop got it."""
+    if not entry.is_evidence or (entry.fault is not None and entry.fault.changes_response):
+        return None
+    is_order = entry.path.rstrip("/").endswith(("/orders", entry.order_id or "/"))
+    is_answered = entry.status is not None and entry.status < NOT_CHANGED
+    return status_in(entry) if is_order and is_answered else None
 
 
 def order_in(entry: LoggedRequest) -> str | None:

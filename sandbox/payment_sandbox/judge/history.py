@@ -1,6 +1,7 @@
-"""The history of a project: a list of entries with sender, receiver and cause, causes first.
+"""One history of a project or an order: entries with sender, receiver and cause, causes first.
 
-``fold`` shortens a long history: it shows equal exchanges in a row once.
+``history`` makes the entries from the records, ``story`` says what those of an order mean, with its mistakes,
+``beliefs`` reads from them what the shop knew, and ``fold`` shows equal exchanges in a row once.
 """
 
 import re
@@ -9,10 +10,19 @@ from datetime import datetime, timedelta
 from html import unescape
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.judge.evidence import (
+    Finding,
+    end_of,
+    parse_object,
+    status_in,
+    status_read,
+    whole_number,
+)
 from payment_sandbox.kernel.patterns import UUID, Pattern
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import BANK_PAGES
 from payment_sandbox.orders.actions import BANK, CUSTOMER, PROCESSOR, SCREENING
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, convert_cents, euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, Reply
@@ -24,6 +34,8 @@ from payment_sandbox.projects.journal import (
     RETURN,
     SCAN,
     SHOP_REQUEST,
+    VIA_CONTROL,
+    VIA_SCENARIO,
     VISIT,
     AgendaEvent,
     LoggedFailure,
@@ -39,20 +51,14 @@ SHOP: Final = "shop"
 SERVICE: Final = "service"
 PARTIES: Final = (CUSTOMER, SHOP, SERVICE, BANK, SCREENING)
 KINDS: Final = (
-    "request",
-    "response",
-    "status",
-    "attempt-status",
-    "action",
-    "outcome",
-    "webhook",
-    "webhook-response",
-    "agenda-event",
-    "failure",
+    *("request", "response", "status", "attempt-status", "action", "outcome"),
+    *("webhook", "webhook-response", "agenda-event", "failure"),
 )
 ORDER_PATH: Final = "/v1/orders/…/"
 ATTEMPT_PATH: Final = f"{ORDER_PATH}transactions/…/"
 API_FIELD_NAMES: Final = {"sender": "from", "receiver": "to"}  # the names in API responses
+
+Record = LoggedRequest | PerformedAction | ReachedStatus | AgendaEvent | LoggedFailure
 
 
 class TimelineEntry(NamedTuple):
@@ -60,7 +66,7 @@ class TimelineEntry(NamedTuple):
 
     ``status`` is an HTTP status, or the new status of an order or attempt. ``failed`` marks refused, lost and
     declined entries; ``lost`` marks entries withheld from the receiver by a fault. ``duration_ms`` is the
-    shop's response time to a webhook.
+    shop's response time to a webhook. API responses do not have the last three fields.
     """
 
     id: str
@@ -70,31 +76,23 @@ class TimelineEntry(NamedTuple):
     receiver: str
     kind: str
     label: str
-    status: int | str | None
-    cause: str | None
-    order_id: str | None
+    status: int | str | None = None
+    cause: str | None = None
+    order_id: str | None = None
     failed: bool = False
     rule: str | None = None
     detail: str | None = None
     duration_ms: int | None = None
     lost: bool = False
+    record: Record | Delivery | None = None
+    attempt: int = 0  # the number of a webhook's attempt
+    remark: str = ""  # ends the label where people read it
 
     def as_note(self, note_id: str, kind: str, label: str) -> "TimelineEntry":
         """Return a note by the shop to itself, at the time of this entry."""
         return self._replace(
             id=note_id, sender=SHOP, receiver=SHOP, kind=kind, label=label, detail=None, duration_ms=None
         )
-
-
-def webhook_of(timeline_entry: TimelineEntry) -> str:
-    """Return the webhook id of an attempt."""
-    return timeline_entry.id.partition("/")[0]
-
-
-def attempt_number(timeline_entry: TimelineEntry) -> int:
-    """Return the number of an attempt; 0 for a manual resend with changes."""
-    words = timeline_entry.label.partition(":")[0].rpartition(" ")[2]
-    return int(words) if words.isascii() and words.isdecimal() else 0
 
 
 def short_path(path: str) -> str:
@@ -107,7 +105,9 @@ def short_path(path: str) -> str:
 
 def as_mapping(timeline_entry: TimelineEntry) -> dict[str, Any]:
     """Convert an entry to plain data with the field names of the API."""
-    return {API_FIELD_NAMES.get(name, name): value for name, value in to_plain_data(timeline_entry).items()}
+    data = to_plain_data(timeline_entry)
+    del data["record"], data["attempt"], data["remark"]
+    return {API_FIELD_NAMES.get(name, name): value for name, value in data.items()}
 
 
 ACTION_PHRASES: Final = {
@@ -130,6 +130,9 @@ ACTION_PHRASES: Final = {
     "refund": "refunds by hand",
 }
 RESENT_NOTE: Final = " · sent again by the HTTP client"
+RETRY_NOTE: Final = " · retry"
+COPY_NOTE: Final = " · a copy"
+BY_HAND_NOTE: Final = " · by hand"
 PARTY_BY_ACTOR: Final = {PROCESSOR: BANK, MERCHANT_ACTOR: SHOP}
 APPROVED: Final = "approved"
 DECLINED: Final = "declined"
@@ -139,97 +142,65 @@ HTML_INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOT
 HTML_TAG: Final = Pattern(r"<[^<>]*>?")
 
 
-class Source(NamedTuple):
-    """The identity, the times and the order of a fact; some records of the journal have them, too."""
-
-    id: str
-    at: datetime
-    real_at: datetime
-    order_id: str | None
-
-
-Record = PerformedAction | ReachedStatus | AgendaEvent | LoggedFailure
-
-Ids = frozenset[str | None]
-"""Identifiers of orders."""
-
-
 def history(epoch: Epoch, order_id: str | None = None) -> list[TimelineEntry]:
     """Return the whole history, or the history of one order and its refunds.
+
+    Records of one edit share the real time, so the numbers in their ids break ties.
 
     Raises:
         Unknown: the order does not exist.
     """
-    order_ids = _related_ids(epoch, order_id) if order_id is not None else None
-    timeline_entries = [
-        timeline_entry
-        for timeline_entry in _all_entries(epoch, order_ids)
-        if order_ids is None or timeline_entry.order_id in order_ids
-    ]
-    return sorted(timeline_entries, key=sort_key)
+    order_ids = None
+    if order_id is not None:
+        order = epoch.find_order(order_id)
+        order_ids = (order.id, *(refund.refund_id for refund in order.refunds))
+    return sorted(_entries(epoch, order_ids), key=lambda each: (each.real_at, number_in(each.id)))
 
 
-def sort_key(timeline_entry: TimelineEntry) -> tuple[datetime, int]:
-    """Return the sort key of an entry; records of one edit share the real time, so ids break ties."""
-    return timeline_entry.real_at, number_in(timeline_entry.id)
-
-
-def _related_ids(epoch: Epoch, order_id: str) -> Ids:
-    order = epoch.find_order(order_id)
-    return frozenset((order.id, *(refund.refund_id for refund in order.refunds)))
-
-
-def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]:
+def _entries(epoch: Epoch, order_ids: Sequence[str] | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
-    for entry in journal.of(LoggedRequest, order_ids):
-        yield from _exchange_entries(entry)
+    for request in journal.of(LoggedRequest, order_ids):
+        yield from _exchange_entries(request)
     statuses = journal.of(ReachedStatus, order_ids)
-    outcomes = _outcomes(statuses)
-    for action in journal.actions(order_ids):
+    outcomes: dict[str | None, str] = {each.cause: APPROVED for each in statuses}
+    outcomes |= {each.cause: DECLINED for each in statuses if each.status == TransactionStatus.ERROR}
+    for action in journal.of(PerformedAction, order_ids):
         yield from _action_entries(action, store.order(action.order_id or ""), outcomes.get(action.id))
     yield from _status_entries(statuses)
-    yield from map(_agenda_entry, journal.of(AgendaEvent, order_ids))
-    failures = (each for each in journal.of(LoggedFailure) if order_ids is None or each.order_id in order_ids)
-    yield from map(_failure_entry, failures)
-    causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
+    for event in journal.of(AgendaEvent, order_ids):
+        yield _entry(event, "agenda-event", event.kind.replace("-", " "))
+    for failure in journal.of(LoggedFailure, order_ids):
+        what = failure.label if failure.kind == JOB_KIND else failure.kind.replace("-", " ")
+        yield _entry(failure, "failure", f"{what} failed")._replace(failed=True, detail=failure.error)
+    causes = {(each.order_id, each.status, each.at): each.id for each in statuses}
     for delivery in _deliveries(epoch, order_ids):
-        yield from _webhook_entries(
-            delivery, causes.get((delivery.order_id, delivery.status, delivery.created))
-        )
+        cause = causes.get((delivery.order_id, delivery.status, delivery.created))
+        yield from _webhook_entries(delivery, cause)
 
 
-def _deliveries(epoch: Epoch, order_ids: Ids | None) -> list[Delivery]:
+def _deliveries(epoch: Epoch, order_ids: Sequence[str] | None) -> list[Delivery]:
     if order_ids is None:
         return epoch.store.deliveries()
-    return [delivery for order_id in order_ids for delivery in epoch.store.deliveries_of(order_id or "")]
+    return [delivery for order_id in order_ids for delivery in epoch.store.deliveries_of(order_id)]
 
 
 def _entry(
-    source: Source | Record, kind: str, label: str, sender: str = SERVICE, receiver: str = SERVICE
+    record: Record, kind: str, label: str, sender: str = SERVICE, receiver: str = SERVICE
 ) -> TimelineEntry:
-    """Return the entry of a fact, by default for a change inside the service."""
+    """Return the entry of a record, by default for a change inside the service."""
+    real_at, order_id = record.real_at or record.at, record.order_id
     return TimelineEntry(
-        id=source.id,
-        at=source.at,
-        real_at=source.real_at,
-        sender=sender,
-        receiver=receiver,
-        kind=kind,
-        label=label,
-        status=None,
-        cause=None,
-        order_id=source.order_id,
+        record.id, record.at, real_at, sender, receiver, kind, label, order_id=order_id, record=record
     )
 
 
 def _exchange_entries(entry: LoggedRequest) -> Iterator[TimelineEntry]:
-    source = Source(entry.id, entry.at, entry.real_at or entry.at, entry.order_id)
-    yield _entry(source, "request", f"{entry.method} {short_path(entry.path)}{resent_note(entry)}", SHOP)
-    response = source._replace(id=f"{entry.id}/response", real_at=entry.answered_at or source.real_at)
-    words = [str(entry.status) if entry.status is not None else "no response", entry.rule or ""]
-    is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
-    fault = entry.fault
-    yield _entry(response, "response", " ".join(filter(None, words)), receiver=SHOP)._replace(
+    yield _entry(entry, "request", f"{entry.method} {short_path(entry.path)}{_resent_note(entry)}", SHOP)
+    fault, is_refused = entry.fault, entry.status is None or entry.status >= ERROR_STATUS_MIN
+    label = " ".join(filter(None, (_status_text(entry), entry.rule)))
+    yield _entry(entry, "response", label, receiver=SHOP)._replace(
+        id=f"{entry.id}/response",
+        real_at=end_of(entry),
         status=entry.status,
         cause=entry.id,
         failed=is_refused or (fault is not None and fault.changes_response),
@@ -239,20 +210,12 @@ def _exchange_entries(entry: LoggedRequest) -> Iterator[TimelineEntry]:
     )
 
 
-def resent_note(entry: LoggedRequest) -> str:
-    """Return the note on a request that the HTTP client may have sent again; empty for other requests."""
+def _status_text(entry: LoggedRequest) -> str:
+    return str(entry.status) if entry.status is not None else "no response"
+
+
+def _resent_note(entry: LoggedRequest) -> str:
     return RESENT_NOTE if entry.resent_of is not None else ""
-
-
-def _outcomes(statuses: Iterable[ReachedStatus]) -> dict[str | None, str]:
-    """Return the outcomes of actions by id; without recorded statuses, the outcome is unknown."""
-    outcomes: dict[str | None, str] = {}
-    for status in statuses:
-        if status.status == TransactionStatus.ERROR:
-            outcomes[status.cause] = DECLINED
-        else:
-            outcomes.setdefault(status.cause, APPROVED)
-    return outcomes
 
 
 def _action_entries(
@@ -264,6 +227,7 @@ def _action_entries(
     yield _entry(action, "action", words, sender, receiver)._replace(
         failed=action.action in ("fail", "decline", "error"),
         detail=f"{reason} (via {action.via})" if reason else f"via {action.via}",
+        remark=BY_HAND_NOTE if action.via == VIA_CONTROL and action.actor != MERCHANT_ACTOR else "",
     )
     if receiver == BANK and outcome is not None:
         yield _entry(action, "outcome", outcome, BANK)._replace(
@@ -293,39 +257,47 @@ def _status_entries(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
             yield _entry(item, "attempt-status", words)._replace(status=item.status, cause=item.cause)
 
 
-def _agenda_entry(event: AgendaEvent) -> TimelineEntry:
-    return _entry(event, "agenda-event", event.kind.replace("-", " "))
-
-
-def _failure_entry(failure: LoggedFailure) -> TimelineEntry:
-    words = f"{failure.label if failure.kind == JOB_KIND else failure.kind.replace('-', ' ')} failed"
-    return _entry(failure, "failure", words)._replace(failed=True, detail=failure.error)
-
-
 def _webhook_entries(delivery: Delivery, cause: str | None) -> Iterator[TimelineEntry]:
+    numbers = set[int]()
     for index, (attempt, (begun, ended)) in enumerate(
         zip(delivery.attempts, _attempt_spans(delivery), strict=True), 1
     ):
-        source = Source(f"{delivery.id}/{index}", attempt.at, begun, delivery.order_id)
-        failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
-        how = "resent with changes" if attempt.number == MANUAL_ATTEMPT else f"attempt {attempt.number}"
-        label = f"webhook, {how}: {delivery.status}{f' · {fault}' if fault is not None else ''}"
-        yield _entry(source, "webhook", label, receiver=SHOP)._replace(
-            cause=cause, failed=failed, detail=delivery.status, lost=fault is not None
+        number, reply, fault = attempt.number, attempt.reply, attempt.reply.fault
+        how = "resent with changes" if number == MANUAL_ATTEMPT else f"attempt {number}"
+        sent = TimelineEntry(
+            f"{delivery.id}/{index}",
+            attempt.at,
+            begun,
+            SERVICE,
+            SHOP,
+            "webhook",
+            f"webhook, {how}: {delivery.status}{f' · {fault}' if fault is not None else ''}",
+            cause=cause,
+            order_id=delivery.order_id,
+            failed=not reply.is_delivered,
+            detail=delivery.status,
+            lost=fault is not None,
+            record=delivery,
+            attempt=number,
+            remark=COPY_NOTE if number in numbers else RETRY_NOTE if number > 1 else "",
         )
-        cause = source.id
+        yield sent
+        numbers |= {number} - {MANUAL_ATTEMPT}
+        cause = sent.id
         if fault is None:
-            response = source._replace(id=f"{cause}/response", real_at=ended)
-            yield _webhook_response_entry(response, attempt.reply)._replace(cause=cause)
-
-
-def _webhook_response_entry(source: Source, reply: Reply) -> TimelineEntry:
-    return _entry(source, "webhook-response", _answer_text(reply), SHOP)._replace(
-        status=reply.status,
-        failed=not reply.is_delivered,
-        detail="\n".join(filter(None, (reply.warning, reply.traceback))) or None,
-        duration_ms=round(reply.duration_ms) or None,
-    )
+            yield sent._replace(
+                id=f"{cause}/response",
+                real_at=ended,
+                sender=SHOP,
+                receiver=SERVICE,
+                kind="webhook-response",
+                label=_answer_text(reply),
+                status=reply.status,
+                cause=cause,
+                detail="\n".join(filter(None, (reply.warning, reply.traceback))) or None,
+                duration_ms=round(reply.duration_ms) or None,
+                remark="",
+            )
 
 
 def _attempt_spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
@@ -350,10 +322,127 @@ def _answer_text(reply: Reply) -> str:
 
 
 def _strip_markup(body: str) -> str:
-    """Return the text of a response, without HTML markup."""
     if body.lstrip()[:1] == "<":
         body = unescape(HTML_TAG.sub(" ", HTML_INVISIBLE.sub(" ", body)))
     return " ".join(body.split())
+
+
+REFUSAL_LENGTH_MAX: Final = 60  # characters of a refusal
+ORDER: Final = "order"
+ORDERS_SEGMENT: Final = "orders"
+QR_CODES: Final = "bankqr"
+CALL_DESCRIPTIONS: Final = {
+    ("POST", ORDERS_SEGMENT): "creates the order",
+    ("GET", ORDER): "reads the order",
+    ("PUT", ORDER): "changes the order",
+    ("DELETE", ORDER): "cancels the order",
+    ("POST", "captures"): "captures",
+    ("POST", "voids"): "voids",
+    ("POST", "refunds"): "refunds",
+}
+UNREAD_RULE: Final = "HOOK-08"
+MISSING_KIND: Final = "missing"  # an expected step that did not occur
+
+
+def story(
+    epoch: Epoch, order_id: str, timeline_entries: Iterable[TimelineEntry], findings: Iterable[Finding]
+) -> Iterator[TimelineEntry]:
+    """Yield an order's history with calls in words, reasons, marked mistakes, and notes on missing reads."""
+    mistakes = [finding for finding in findings if finding.is_open]
+    unread = set[str]().union(*(each.shown_by for each in mistakes if each.rule == UNREAD_RULE))
+    wrong = set[str]().union(*(each.shown_by for each in mistakes)) - unread
+    for entry in timeline_entries:
+        yield entry._replace(label=_words(epoch, entry), failed=entry.failed or entry.id in wrong)
+        if entry.kind == "webhook-response" and entry.cause in unread:
+            label = f"your shop did not read the {ORDER if entry.order_id == order_id else 'refund'}"
+            yield entry.as_note(f"{entry.id}/missing", MISSING_KIND, label)._replace(failed=True)
+
+
+def _words(epoch: Epoch, entry: TimelineEntry) -> str:
+    """Describe the shop's calls in words; the label of an unusual step ends with the reason."""
+    record = entry.record
+    if isinstance(record, LoggedRequest):
+        return describe_call(record) or entry.label if entry.kind == "request" else _describe_response(record)
+    if isinstance(record, PerformedAction) and record.via == VIA_SCENARIO:
+        decided = epoch.journal.explanation(record.transaction_id)
+        if decided is not None and decided["rule"] is not None:
+            return f"{entry.label} · rule {decided['rule'] + 1} of {decided['scenario']}"
+    return f"{entry.label}{entry.remark}"
+
+
+def describe_call(entry: LoggedRequest) -> str:
+    """Describe a known call in words; empty for other calls."""
+    _, collection, *segments = [*entry.path.strip("/").split("/"), ""]
+    if collection == QR_CODES and entry.method == "POST":
+        return f"creates a QR code{_amount_in(entry)}"
+    if collection != ORDERS_SEGMENT:
+        return ""
+    # The collections below the order, as in /v1/orders/<id>/transactions/<id>/captures/
+    parts = [part for part in segments[1::2] if part and part != "transactions"]
+    target = parts[0] if parts else ORDER if segments[0] else ORDERS_SEGMENT
+    verb = CALL_DESCRIPTIONS.get((entry.method, target), "")
+    return f"{verb}{_amount_in(entry)}{_resent_note(entry)}" if verb else ""
+
+
+def _amount_in(entry: LoggedRequest) -> str:
+    amount = whole_number(parse_object(entry.request).get("amount"))
+    return "" if amount is None or abs(amount) > AMOUNT_CENTS_MAX else f" · {euros(amount)}"
+
+
+def _describe_response(entry: LoggedRequest) -> str:
+    """Describe a response by a fault, the reason for a refusal, or the status of the order."""
+    status, fault = _status_text(entry), entry.fault
+    if fault is not None and fault.sends_nothing:
+        return f"{status} · lost (fault)" if entry.status is not None else f"{status} (fault)"
+    if fault is not None:
+        return f"{status} · sandbox fault: {fault_in_words(fault.document)}"
+    is_refused = entry.status is not None and entry.status >= ERROR_STATUS_MIN
+    return " · ".join(filter(None, (status, short_reason(entry) if is_refused else status_in(entry))))
+
+
+def refusal_message(entry: LoggedRequest) -> str:
+    """Return a refusal's message with amounts in euros; empty if the call was not refused."""
+    return convert_cents((entry.error() or "").partition(": ")[2])
+
+
+def short_reason(entry: LoggedRequest) -> str:
+    """Return the reason for a refusal in short form: without details in brackets, and with short ids."""
+    message = UUID.sub(r"\1…", refusal_message(entry)).partition(" (")[0] or entry.rule or ""
+    return message if len(message) <= REFUSAL_LENGTH_MAX else f"{message[:REFUSAL_LENGTH_MAX]}…"
+
+
+class Belief(NamedTuple):
+    """The last status of an order that the shop has read, and the actual status.
+
+    The first belief comes from the response to the create call.
+    """
+
+    at: datetime
+    real_at: datetime
+    shop: str
+    service: str
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the shop knows the actual status."""
+        return self.shop == self.service
+
+
+def beliefs(timeline_entries: Sequence[TimelineEntry], order: Order) -> list[Belief]:
+    """Return the changes to an order's status and to the shop's belief, oldest first."""
+    rows: list[Belief] = []
+    own = [each for each in timeline_entries if each.order_id == order.id]
+    has_statuses = any(each.kind == "status" for each in own)  # the journal may have dropped them
+    shop, service, known = "", "" if has_statuses else str(order.status), ("", "")
+    for entry in own:
+        if entry.kind == "status":
+            service = entry.label
+        elif entry.kind == "response" and isinstance(entry.record, LoggedRequest):
+            shop = status_read(entry.record) or shop
+        if (shop, service) != known and "" not in (shop, service):
+            known = shop, service
+            rows.append(Belief(entry.at, entry.real_at, *known))
+    return rows
 
 
 REPETITIONS_MIN: Final = 3
@@ -363,9 +452,13 @@ FOLDED_KIND: Final = "folded"
 
 def fold(timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Fold equal exchanges in a row, such as retries with one answer, into the first one and a note."""
+    compared = [  # attempts without their numbers
+        (each.sender, each.receiver, each.label.partition(":")[2] if each.kind == "webhook" else each.label)
+        for each in timeline_entries
+    ]
     at = 0
     while at < len(timeline_entries):
-        size, times = _longest_repetition(timeline_entries, at)
+        size, times = _longest_repetition(compared, at)
         yield from timeline_entries[at : at + size]
         repeated = timeline_entries[at + size : at + size * times]
         if repeated:
@@ -373,30 +466,20 @@ def fold(timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
         at += size * times
 
 
-def _describe_folded(repeated: Sequence[TimelineEntry], times: int) -> str:
-    numbers = {attempt_number(each) for each in repeated if each.kind == "webhook"}
-    are_retries = len(numbers) == times and min(numbers) > 1  # not the first attempts of several orders
-    what = f"attempts {min(numbers)} to {max(numbers)}" if are_retries else f"{times} more"
-    return f"{what} like these, until {repeated[-1].at:%H:%M:%S}"
-
-
-def _longest_repetition(timeline_entries: Sequence[TimelineEntry], at: int) -> tuple[int, int]:
+def _longest_repetition(compared: Sequence[object], at: int) -> tuple[int, int]:
     """Return the length and the number of repetitions of the longest repeated block at this index."""
     best = (1, 1)
     for size in range(1, BLOCK_LENGTH_MAX + 1):
-        block, times = _comparable(timeline_entries[at : at + size]), 1
-        while _comparable(timeline_entries[at + size * times : at + size * (times + 1)]) == block:
+        block, times = compared[at : at + size], 1
+        while compared[at + size * times : at + size * (times + 1)] == block:
             times += 1
         if times >= REPETITIONS_MIN and size * times > best[0] * best[1]:
             best = size, times
     return best
 
 
-def _comparable(block: Sequence[TimelineEntry]) -> list[tuple[str, str, str]]:
-    return [(each.sender, each.receiver, _label_without_number(each)) for each in block]
-
-
-def _label_without_number(timeline_entry: TimelineEntry) -> str:
-    """Return a label without the number of an attempt, in which retries differ."""
-    label = timeline_entry.label
-    return label.partition(":")[2] if timeline_entry.kind == "webhook" else label
+def _describe_folded(repeated: Sequence[TimelineEntry], times: int) -> str:
+    numbers = {each.attempt for each in repeated if each.kind == "webhook"}
+    are_retries = len(numbers) == times and min(numbers) > 1  # not the first attempts of several orders
+    what = f"attempts {min(numbers)} to {max(numbers)}" if are_retries else f"{times} more"
+    return f"{what} like these, until {repeated[-1].at:%H:%M:%S}"

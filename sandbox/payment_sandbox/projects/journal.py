@@ -5,9 +5,9 @@ records have a time, an order, and the record that caused them. ``Edit.log`` add
 ``web.merchant.merchant_blueprint`` adds the requests, and ``operations`` add failures and manual actions.
 
 Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
-watchers, ``cli.activity`` prints them as lines, ``judge.history`` puts them in a timeline,
-``judge.in_words`` tells an order's timeline to people, and ``web.answers.timeline_report`` answers the
-control API. ``judge`` looks for mistakes, and ``storage.journal_rows`` stores the records.
+watchers, ``cli.activity`` prints them as lines, ``judge.history`` puts them in a timeline, which
+``web.answers.timeline_report`` makes a text. ``judge`` looks for mistakes, and ``storage.journal_rows``
+stores the records.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Other packages may import ``answers.control``, ``answers.order_tables``, ``answers.overview``,
 ``answers.page_urls``, ``answers.qr_tables``, ``answers.records``, ``answers.responses``,
-``answers.timeline_report``, ``answers.verdict``, ``auth``, ``bodies``, ``browsers``, ``call``, ``control``,
+``answers.timeline_report``, ``auth``, ``bodies``, ``browsers``, ``call``, ``control``,
 ``control.declaring``, ``error_answers``, ``error_bodies``, ``event_stream``,
 ``merchant``, ``openapi``, ``releasing``, ``routes``, ``site`` and ``snapshot_bodies``.
 """

@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 from flask import Response, current_app, render_template
 
-from payment_sandbox.judge.beliefs import format_moment_of_day
+from payment_sandbox.judge.standing import format_moment_of_day
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
 from payment_sandbox.kernel.times import describe_period
 from payment_sandbox.operations.agenda import applies, event

@@ -10,7 +10,7 @@ from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.judge import cents_at_risk
-from payment_sandbox.judge.beliefs import is_behind, shop_statuses
+from payment_sandbox.judge.standing import is_behind, look_of, shop_statuses
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.recipes import SAMPLE_CUSTOMER, SAMPLE_LINES, play, playable_recipes
@@ -32,7 +32,6 @@ from payment_sandbox.ui.dashboard.reviewing import CurrentReview, current_review
 from payment_sandbox.ui.dashboard.snippets import command
 from payment_sandbox.web.answers.order_tables import OrderForm
 from payment_sandbox.web.answers.overview import order_rows
-from payment_sandbox.web.answers.verdict import look_of
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.routes import stated

@@ -1,17 +1,29 @@
 """The page of an order with its history and possible actions."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final, cast
 
 from flask import Response
 
-from payment_sandbox.judge.history import SERVICE, SHOP, fold
-from payment_sandbox.judge.in_words import describe_history
+from payment_sandbox.judge import Finding, group_findings, listed_id, review_order
+from payment_sandbox.judge.history import SERVICE, SHOP, beliefs, fold, history, story
+from payment_sandbox.judge.standing import (
+    amounts,
+    bar_segments,
+    look_of,
+    praise,
+    second_status,
+    shop_statuses,
+)
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.orders.actions import ACTIONS, BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
+from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.ui.dashboard.frame import (
     FORM_FACTS,
@@ -24,7 +36,6 @@ from payment_sandbox.ui.dashboard.frame import (
 from payment_sandbox.ui.dashboard.snippets import format_body
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.page_urls import order_page_path
-from payment_sandbox.web.answers.verdict import look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import COMMANDS
@@ -62,11 +73,12 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     order = project.find_order(order_id)
     if order.refund_of_order_id is not None:
         return redirect(url(project, f"orders/{order.refund_of_order_id}/"))
-    known = verdict(project, order)
-    overview = order_overview(project, order)
+    epoch, overview = project.epoch, order_overview(project, order)
+    findings, entries = review_order(epoch, order), history(epoch, order.id)
+    shop_status = shop_statuses(epoch).get(order.id)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
-    timeline_entries = describe_history(project.epoch, order.id, known.findings)
+    timeline_entries = list(story(epoch, order.id, entries, findings))
     is_whole = call.request.args.get("rows") == "all"
     rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
     return show(
@@ -75,8 +87,9 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
         project,
         "orders",
         order=overview["order"],
-        row=order_row(project, order),
-        verdict=known,
+        row=order_row(project, order, shop_status),
+        verdict=_verdict(epoch, order, findings, shop_status),
+        beliefs=beliefs(entries, order),
         overview=overview,
         possible=possible,
         simulated_actions=[action for action in possible if action in ACTION_LABELS],
@@ -92,6 +105,21 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
         linked_kinds=LINKED_KINDS,
         parties=PARTY_NAMES,
     )
+
+
+def _verdict(
+    epoch: Epoch, order: Order, findings: Sequence[Finding], shop_status: str | None
+) -> dict[str, object]:
+    groups = group_findings(findings, partial(listed_id, epoch))
+    mistakes = [group for group in groups if group.first.is_open]
+    return {
+        "mistakes": mistakes,
+        "hints": [group for group in groups if not group.first.is_open],
+        "praise": "" if mistakes else praise(epoch, order, shop_status),
+        "money": list(amounts(order, epoch.now())),
+        "bar": list(bar_segments(order)),
+        "second_status": second_status(order),
+    }
 
 
 @stated(**FORM_FACTS)

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.delivery.sending import WEBHOOK_HEADERS, standard_body, standard_url
-from payment_sandbox.judge.beliefs import format_moment_of_day, status_in
-from payment_sandbox.judge.in_words import describe_call, refusal_message, short_reason
+from payment_sandbox.judge.evidence import status_in
+from payment_sandbox.judge.history import describe_call, refusal_message, short_reason
+from payment_sandbox.judge.standing import format_moment_of_day
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies
 from payment_sandbox.operations.recipes import play
@@ -42,8 +43,7 @@ from payment_sandbox.ui.dashboard.frame import (
 from payment_sandbox.ui.dashboard.front_page import create_manual_order
 from payment_sandbox.ui.dashboard.notices import Notice, answer_notice, with_notice
 from payment_sandbox.ui.dashboard.snippets import curl, format_body
-from payment_sandbox.web.answers.control import delivery_record, journal_summary
-from payment_sandbox.web.answers.timeline_report import request_record
+from payment_sandbox.web.answers.control import delivery_record, journal_record, journal_summary
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control import COMMANDS
@@ -268,7 +268,7 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
         "request",
         project,
         "requests",
-        entry=request_record(project, entry),
+        entry=journal_record(project, entry),
         reason=refusal_message(entry) or short_reason(entry),
         took_ms=_duration_ms(entry),
         curl=curl(project, entry),

@@ -7,12 +7,12 @@ from typing import Any
 
 from payment_sandbox.projects.journal import LoggedRequest
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.timeline_report import request_record
+from payment_sandbox.web.answers.control import journal_record
 
 
 def curl(project: Project, entry: LoggedRequest | None) -> str | None:
     """Build the command to repeat a request; None without a request or a JSON object as its body."""
-    body = request_record(project, entry)["request"] if entry is not None else None
+    body = journal_record(project, entry)["request"] if entry is not None else None
     if entry is None or not isinstance(body, dict | None):
         return None
     path = f"{entry.path}{'?' if entry.query else ''}{entry.query}"

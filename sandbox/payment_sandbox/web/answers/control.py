@@ -98,14 +98,14 @@ def _parse_body(body: bytes) -> Any:
         return body.decode(errors="replace")
 
 
-def journal_record(entry: LoggedRequest, decision: records.Decision | None) -> records.JournalEntry:
+def journal_record(project: Project, entry: LoggedRequest) -> records.JournalEntry:
     """Serialize a request and its response (CTL-25), with the decision for the created attempt."""
     return {
         **journal_summary(entry),
         "request": _parse_body(entry.request),
         "response": _parse_body(entry.response),
         "headers": {"request": dict(entry.request_headers), "response": dict(entry.response_headers)},
-        "decision": decision,
+        "decision": project.epoch.journal.explanation(entry.transaction_id),
     }
 
 

@@ -1,18 +1,18 @@
 """Orders for the control API and the dashboard: rows of lists, and the overview of one order."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from payment_sandbox.judge import Finding, FindingGroup
-from payment_sandbox.judge.beliefs import shop_statuses, standing
+from payment_sandbox.judge.standing import describe_service, describe_shop, is_behind, shop_statuses
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import entries_of, event
 from payment_sandbox.operations.cancel import uncancellable_reason
 from payment_sandbox.orders.actions import ACTIONS
-from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.webhooks import LOST, DeliveryState
 from payment_sandbox.projects.epoch import State
@@ -26,17 +26,16 @@ from payment_sandbox.web.answers.page_urls import order_url, payment_url
 
 
 def order_rows(project: Project, orders: Iterable[Order]) -> Iterator[records.OrderRow]:
-    """Serialize the orders of a list."""
+    """Serialize the orders of a list, each with a summary of its webhooks and what the shop knows of it."""
     read = shop_statuses(project.epoch)
-    return (order_row(project, order, read) for order in orders)
+    return (order_row(project, order, read.get(order.id)) for order in orders)
 
 
-def order_row(project: Project, order: Order, read: Mapping[str, str] | None = None) -> records.OrderRow:
-    """Serialize an order for a list, with a summary of its webhooks, and the status ``read`` by the shop."""
+def order_row(project: Project, order: Order, shop_status: str | None) -> records.OrderRow:
+    """Serialize an order for a list; ``shop_status`` is the last one that the shop has read."""
     attempt = order.last_transaction
     deliveries = project.epoch.store.deliveries_of(order.id)
     states = Counter(delivery.outcome for delivery in deliveries)
-    known = standing(project.epoch, order, read)
     return {
         "id": order.id,
         "merchant_order_id": order.merchant_order_id,
@@ -56,10 +55,10 @@ def order_row(project: Project, order: Order, read: Mapping[str, str] | None = N
             "failed": states[DeliveryState.FAILED],
             "attempts": sum(len(delivery.attempts) for delivery in deliveries),
         },
-        "service": known.service,
-        "shop_status": known.shop_status,
-        "shop": known.shop,
-        "is_behind": known.is_behind,
+        "service": describe_service(order, project.now()),
+        "shop_status": shop_status,
+        "shop": describe_shop(project.epoch, order, shop_status),
+        "is_behind": is_behind(order, shop_status),
     }
 
 
@@ -67,6 +66,8 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
     """Serialize an order or a refund with all related data."""
     epoch = project.epoch
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
+    pages = [order_url(project, order)] if order.is_hosted else []
+    pages += [payment_url(project, order, attempt) for attempt in order.transactions if attempt.has_page]
     return {
         "order": order_record(project, order),
         "actions": actions_record(project, order),
@@ -78,9 +79,10 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
             for delivery in epoch.store.deliveries_of(order_id)
         ],
         "refunds": [
-            {**order_row(project, refund), "actions": actions_record(project, refund)} for refund in refunds
+            {**row, "actions": actions_record(project, refund)}
+            for row, refund in zip(order_rows(project, refunds), refunds, strict=True)
         ],
-        "pages": _pages(project, order),
+        "pages": pages,
     }
 
 
@@ -96,10 +98,12 @@ def actions_record(project: Project, order: Order) -> records.Actions:
 
 
 def _merchant_actions(order: Order) -> list[records.MerchantAction]:
+    reserved_cents, attempt = ledger_of(order).reserved, order.last_transaction
+    is_refundable = not order.is_refund and order.paying_transaction is not None
     limits_cents = {
-        "capture": _capturable_cents(order),
-        "void": _reserved_cents(order),
-        "refund": _refundable_cents(order),
+        "capture": reserved_cents if attempt is not None and attempt.is_capturable else 0,
+        "void": reserved_cents,
+        "refund": refundable_cents(order) if is_refundable else 0,
     }
     actions: list[records.MerchantAction] = [
         {"action": name, "amount_max": cents} for name, cents in limits_cents.items() if cents > 0
@@ -107,29 +111,6 @@ def _merchant_actions(order: Order) -> list[records.MerchantAction]:
     if uncancellable_reason(order) is None:
         actions.append({"action": "cancel", "amount_max": None})
     return actions
-
-
-def _reserved_cents(order: Order) -> Cents:
-    """Return the remaining amount of the newest attempt's authorization."""
-    attempt = order.last_transaction
-    authorization = attempt.authorization if attempt is not None else None
-    return 0 if authorization is None or authorization.is_over else authorization.remaining_cents
-
-
-def _capturable_cents(order: Order) -> Cents:
-    attempt = order.last_transaction
-    return _reserved_cents(order) if attempt is not None and attempt.is_capturable else 0
-
-
-def _refundable_cents(order: Order) -> Cents:
-    return 0 if order.is_refund or order.paying_transaction is None else refundable_cents(order)
-
-
-def _pages(project: Project, order: Order) -> list[str]:
-    pages = [order_url(project, order)] if order.is_hosted else []
-    return pages + [
-        payment_url(project, order, attempt) for attempt in order.transactions if attempt.has_page
-    ]
 
 
 def scenario_with_matches(state: State) -> dict[str, Any]:

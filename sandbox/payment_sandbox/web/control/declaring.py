@@ -11,10 +11,11 @@ optional. The first parameter is the project, or the ``Call`` if a command needs
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from inspect import Parameter, signature
+from itertools import islice
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -35,7 +36,10 @@ from payment_sandbox.forms import Choice, DateTime, Flag, Form, PeriodText, Text
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.kernel.descriptions import Key
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.journal import LoggedRequest, PerformedAction
 from payment_sandbox.web.answers.order_tables import ORDER
 from payment_sandbox.web.answers.responses import json_answer, order_answer, streamed_answer
 from payment_sandbox.web.bodies import json_body
@@ -58,6 +62,7 @@ Limit = Annotated[int, partial(Whole, low=1, high=99_999), "Return at most this 
 Before = Annotated[str, "Only items before this id; for the next page."]
 Summary = Annotated[bool, "Omit headers and bodies."]
 Record = TypeVar("Record")
+Item = TypeVar("Item", Delivery, LoggedRequest, PerformedAction)
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 
@@ -67,6 +72,24 @@ class Listed(NamedTuple, Generic[Record]):
     items: Iterable[object]  # each is serialized as a ``Record``
     dropped: int = 0
     more: Mapping[str, object] = {}
+
+
+def newest_page(
+    items: Sequence[Item],
+    limit: int | None,
+    before: str | None,
+    matches: Callable[[Item], bool] = lambda item: True,
+    dropped: str = "is not in this list; the item may have been dropped",
+) -> list[Item]:
+    """Return the newest matching items, or the newest before the id ``before``, newest last.
+
+    Raises:
+        Invalid: no item has the id ``before``.
+    """
+    newest_first = reversed(items)
+    if before is not None and all(item.id != before for item in newest_first):  # skips newer items
+        raise Invalid([Violation("before", dropped)])
+    return list(islice(filter(matches, newest_first), limit))[::-1]
 
 
 class Body(NamedTuple):

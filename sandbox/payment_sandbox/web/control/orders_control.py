@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from marshmallow import ValidationError
 
@@ -18,7 +18,6 @@ from payment_sandbox.judge import (
 )
 from payment_sandbox.judge.history import as_mapping, history
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.loading import lazy
 from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.operations.act import act_on_attempt
 from payment_sandbox.operations.bank_qr import scan as scan_code
@@ -40,12 +39,7 @@ from payment_sandbox.web.answers.overview import (
 )
 from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.declaring import Before, Limit, Listed, OfStatus, command
-
-if TYPE_CHECKING:
-    from payment_sandbox.web.answers import verdict
-else:
-    verdict = lazy("payment_sandbox.web.answers.verdict")
+from payment_sandbox.web.control.declaring import Before, Limit, Listed, OfStatus, command, newest_page
 
 
 @command("control", "GET", "/orders/")
@@ -97,7 +91,7 @@ def report(
         if is_guarded
         else [*call.site.refused.calls_since(call.project.loaded_at), *_calls_with_first_key(call)]
     )
-    return {"text": timeline_report.report(call.project, order_id, other_calls)}
+    return {"text": timeline_report.report(call.project.epoch, order_id, other_calls)}
 
 
 def _calls_with_first_key(call: Call) -> list[str]:
@@ -122,8 +116,7 @@ def actions(
     """List the actions by customers, banks, screenings and processors, newest last."""
     only = frozenset((order_id,)) if order_id is not None else None
     performed = list(project.epoch.journal.actions(only))
-    page = timeline_report.newest_page(performed, timeline_report.Page(limit, before))
-    return Listed(map(to_plain_data, page))
+    return Listed(map(to_plain_data, newest_page(performed, limit, before)))
 
 
 @command("control", "GET", "/review/")

@@ -1,5 +1,6 @@
 """Webhooks, the requests of the shop, and the fidelity rules."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Final, cast
 
@@ -7,17 +8,42 @@ from marshmallow import validate
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.forms import Choice, Text, WebUrl, Whole
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import redelivery
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import LOST, DeliveryState
+from payment_sandbox.orders.webhooks import LOST, Delivery, DeliveryState
+from payment_sandbox.projects.journal import (
+    RETURN,
+    EpochJournal,
+    LoggedFailure,
+    LoggedRequest,
+    PerformedAction,
+    ReachedStatus,
+    to_plain_data,
+)
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers import records, timeline_report
-from payment_sandbox.web.answers.control import delivery_record
-from payment_sandbox.web.answers.timeline_report import Page
-from payment_sandbox.web.control.declaring import Before, HttpOnly, Limit, Listed, Period, Summary, command
+from payment_sandbox.web.answers import records
+from payment_sandbox.web.answers.control import (
+    delivery_record,
+    delivery_summary,
+    journal_record,
+    journal_summary,
+)
+from payment_sandbox.web.answers.page_urls import is_same_path
+from payment_sandbox.web.control.declaring import (
+    Before,
+    HttpOnly,
+    Limit,
+    Listed,
+    Period,
+    Summary,
+    command,
+    newest_page,
+)
 
 BODY_LENGTH_MAX: Final = 16_384
 STATES: Final = (*(state.value for state in DeliveryState), LOST)
+NOT_IN_JOURNAL: Final = "is not in the journal; the request may have been dropped"
 
 
 @command("control", "GET", "/webhooks/")
@@ -36,8 +62,15 @@ def webhooks(
     summary: Summary = False,
 ) -> Listed[records.Webhook]:
     """List webhooks with their delivery attempts (CTL-21)."""
-    shown = timeline_report.webhooks(project, order_id, state, Page(limit, before), is_summary=summary)
-    return Listed(shown, project.epoch.store.deliveries_dropped)
+    store, serialize = project.epoch.store, delivery_summary if summary else delivery_record
+    deliveries: Sequence[Delivery]
+    if state == DeliveryState.UNSENT:
+        unsent = redelivery.unsent_webhooks(project.epoch)
+        deliveries = [each for each in unsent if order_id in (None, each.order_id)]
+    else:
+        deliveries = store.deliveries() if order_id is None else store.deliveries_of(order_id)
+    shown = newest_page(deliveries, limit, before, lambda each: state in (None, each.state, each.outcome))
+    return Listed((serialize(each, project.masking) for each in shown), store.deliveries_dropped)
 
 
 @command("control", "GET", "/webhooks/<delivery_id>/")
@@ -99,14 +132,36 @@ def journal(
     count: Annotated[bool, HttpOnly(), "Return only the number of requests."] = False,
 ) -> records.Journal:
     """List the requests to the merchant API (CTL-25)."""
-    wanted = timeline_report.RequestFilter(method, path, status, order_id)
-    items = timeline_report.journal(project, wanted, Page(limit, before), is_summary=bool(summary))
+
+    def matches(entry: LoggedRequest) -> bool:
+        return (
+            (method is None or method.upper() == entry.method)
+            and (path is None or is_same_path(entry.path, path))
+            and status in (None, entry.status)
+            and order_id in (None, entry.order_id)
+        )
+
+    log = project.epoch.journal
+    shown = newest_page(log.of(LoggedRequest), limit, before, matches, NOT_IN_JOURNAL)
     if count:
-        return {"count": sum(1 for _ in items)}
+        return {"count": len(shown)}
+    serialize = journal_summary if summary else partial(journal_record, project)
     is_page = any(each is not None for each in (limit, before, summary))
-    others = {} if is_page else timeline_report.other_lists(project, order_id)
-    shown = {"items": items, "dropped": project.epoch.journal.dropped_count, **others}
-    return cast(records.Journal, shown)
+    others = {} if is_page else _other_lists(log, order_id)
+    return cast(records.Journal, {"items": map(serialize, shown), "dropped": log.dropped_count, **others})
+
+
+def _other_lists(log: EpochJournal, order_id: str | None) -> Mapping[str, object]:
+    orders = None if order_id is None else (order_id,)
+    return {
+        "returns": [
+            {"order_id": each.order_id, "at": timestamp(each.at), "real_at": timestamp(each.real_at)}
+            for each in log.of(PerformedAction, orders)
+            if each.action == RETURN
+        ],
+        "statuses": list(map(to_plain_data, log.of(ReachedStatus, orders))),
+        "failures": list(map(to_plain_data, log.of(LoggedFailure, orders))),
+    }
 
 
 @command("control", "GET", "/journal/<entry_id>/")
@@ -115,7 +170,7 @@ def journal_entry(project: Project, entry_id: str) -> records.JournalEntry:
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
-    return timeline_report.request_record(project, entry)
+    return journal_record(project, entry)
 
 
 @command("control", "GET", "/fidelity/")
