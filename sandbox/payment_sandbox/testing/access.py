@@ -1,10 +1,10 @@
 """Access to a sandbox in this process, or to the sandbox at ``SANDBOX_URL``."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from payment_sandbox.client.client import SandboxClient, Transport
 from payment_sandbox.loading import lazy
@@ -60,10 +60,12 @@ class SandboxAccess:
         control_token: str | None = None,
         *,
         scenario_folders: Sequence[Path] = (),
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Start a sandbox in this process, or use the sandbox at ``base_url``.
 
-        Scenarios in ``scenario_folders`` can be used by name.
+        ``settings`` are the defaults for every project. Scenarios in ``scenario_folders`` can be used by
+        name.
 
         Raises:
             SandboxNotFound: no sandbox answers at ``base_url``.
@@ -71,15 +73,17 @@ class SandboxAccess:
         """
         self.in_process: Server | None = None
         self.base_url = base_url or ""
-        self._control_token = control_token
+        self._control_token, self._settings = control_token, dict(settings or {})
         self._interceptions: Interceptions | None = None
         self._has_no_port = False
+        self._transport: Transport  # shared by all projects, to save connections
         if base_url is None:
             self.in_process = self._start_server(scenario_folders)
             self.base_url = self.in_process.url
+            self._transport = with_requests.DirectSession(self.in_process)
         else:
             self.base_url = _check_server(base_url, control_token or "")
-        self._transport = self._new_transport()  # shared by all projects, to save connections
+            self._transport = direct_session()
 
     def _start_server(self, scenario_folders: Sequence[Path]) -> "Server":
         try:
@@ -87,11 +91,10 @@ class SandboxAccess:
         except SOCKET_BLOCKED:
             listener, self._has_no_port = lazy_servers.NoPort(), True
         try:
-            server = app.build(
-                config.ServerConfig(
-                    listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True
-                )
+            facts = config.ServerConfig(
+                listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True
             )
+            server = app.build(facts)
         except BaseException:
             listener.stop()
             raise
@@ -140,11 +143,6 @@ class SandboxAccess:
         if self._interceptions is None:
             self._interceptions = intercepting.Interceptions(self.in_process)
         return self._interceptions
-
-    def _new_transport(self) -> Transport:
-        if self.in_process is None:
-            return direct_session()
-        return with_requests.DirectSession(self.in_process)
 
     def __enter__(self) -> Self:
         return self

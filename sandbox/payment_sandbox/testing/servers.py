@@ -1,6 +1,6 @@
 """The sandbox for a test session: in this process, or at ``SANDBOX_URL``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -26,26 +26,6 @@ def _without_file(scenario: ScenarioChoice) -> object:
 
 class PaymentSandboxServer(SandboxAccess):
     """One sandbox for a whole test session: in this process, or at ``SANDBOX_URL``."""
-
-    def __init__(
-        self,
-        base_url: str | None = None,
-        control_token: str | None = None,
-        *,
-        scenario_folders: Sequence[Path] = (),
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Start a sandbox in this process, or use the sandbox at ``base_url``.
-
-        ``settings`` are the defaults for every project. Scenarios in ``scenario_folders`` can be used by
-        name.
-
-        Raises:
-            SandboxNotFound: no sandbox answers at ``base_url``.
-            Invalid: a file in a scenario folder is invalid.
-        """
-        super().__init__(base_url, control_token, scenario_folders=scenario_folders)
-        self._settings = dict(settings or {})
 
     def project(
         self,

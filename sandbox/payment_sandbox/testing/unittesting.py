@@ -92,21 +92,16 @@ class PaymentSandboxMixin(Base):
             project = shared_server().project({**self.payment_settings, **settings}, scenario=scenario)
             self.addCleanup(self._close_payment_sandbox)
             self._payment_sandbox = project
-            self._set_up(project)
+            if options is not None and options.report is not None:
+                project.server.report = options.report
+            urls = self.payment_intercept
+            project.intercept(*([urls] if isinstance(urls, str) else urls))
+            for url, key in options.urls if options is not None else ():
+                project.intercept(url, key=key)
             observer = current_observer()
             if observer is not None:
                 observer.attach(project, lambda name: getattr(self, name, None))
         return self._payment_sandbox
-
-    def _set_up(self, project: PaymentSandbox) -> None:
-        """Apply the interceptions from the class and from pytest's markers and options."""
-        options = self._marker_options
-        if options is not None and options.report is not None:
-            project.server.report = options.report
-        urls = self.payment_intercept
-        project.intercept(*([urls] if isinstance(urls, str) else urls))
-        for url, key in options.urls if options is not None else ():
-            project.intercept(url, key=key)
 
     def _callSetUp(self) -> None:  # noqa: N802 (unittest's name; there is no public hook for failures)
         if self.payment_intercept or (
@@ -117,13 +112,16 @@ class PaymentSandboxMixin(Base):
             super()._callSetUp()  # type: ignore[misc]
 
     def _callTestMethod(self, method: Any) -> Any:  # noqa: N802 (unittest's name)
+        observer = current_observer()  # it judges a rehearsal run before the test case is torn down
         with self._timeline_on_failure():
             try:
                 result = super()._callTestMethod(method)  # type: ignore[misc]
             except BaseException as failure:
-                _judge(failure)
+                if observer is not None and not isinstance(failure, KeyboardInterrupt):
+                    observer.end(failure)
                 raise
-            _judge(None)
+            if observer is not None:
+                observer.end(None)
             return result
 
     @contextmanager
@@ -134,7 +132,6 @@ class PaymentSandboxMixin(Base):
 
     @contextmanager
     def _timeline_on_failure(self) -> Iterator[None]:
-        """Add the project's timeline to a failure."""
         try:
             yield
         except Exception as error:
@@ -154,10 +151,3 @@ class PaymentSandboxMixin(Base):
                 review(project, mode, self.id(), self.payment_review_expect)
         finally:
             project.close()
-
-
-def _judge(failure: BaseException | None) -> None:
-    """Judge a rehearsal run before the test case is torn down."""
-    observer = current_observer()
-    if observer is not None and not isinstance(failure, KeyboardInterrupt):
-        observer.end(failure)

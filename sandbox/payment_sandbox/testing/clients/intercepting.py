@@ -218,7 +218,6 @@ class Route:
 
 
 def _path_of(target: str) -> str:
-    """Return the path of a target."""
     without_query = target.partition("?")[0]
     return urlsplit(without_query).path if "://" in without_query else without_query
 
@@ -329,21 +328,20 @@ class _Origins:
             self._by_origin.setdefault(origin, _OriginRoutes(origin)).routes.append(route)
         if watching is not None:
             watching.start()
-        return lambda: self._remove(route)
+
+        def remove() -> None:
+            with self._lock:
+                at = self._by_origin[origin]
+                at.routes.remove(route)
+                if not at.routes:
+                    del self._by_origin[origin]
+
+        return remove
 
     def _hook(self, library: Any) -> None:
-        """Hook a library after its import."""
         with self._lock:
             for owner, name, hook in LIBRARY_HOOKS[library.__name__]:
                 self._unhook.append(_replace_method(getattr(library, owner), name, hook))
-
-    def _remove(self, route: Route) -> None:
-        """Remove a route."""
-        with self._lock:
-            at = self._by_origin[route.provider.origin]
-            at.routes.remove(route)
-            if not at.routes:
-                del self._by_origin[at.origin]
 
     def find(self, scheme: str, host: str, port: int | None) -> _OriginRoutes | None:
         """Return the interceptions of an origin, if any.

@@ -112,7 +112,16 @@ class InProcessAdapter(HTTPAdapter):
             raised = _convert_error(broken)
             raised.request = request
             raise raised from None
-        return self.build_response(request, _to_urllib3_response(answer))
+        sent: Any = list(answer.headers)  # pairs preserve repeated headers
+        response = HTTPResponse(
+            body=BytesIO(answer.content),
+            headers=sent,
+            status=answer.status_code,
+            reason=answer.reason_phrase,
+            preload_content=False,
+            original_response=_with_cookies(answer.headers),
+        )
+        return self.build_response(request, response)
 
     def close(self) -> None:
         """Close the connections of streams."""
@@ -143,19 +152,6 @@ def _body_bytes(body: Any) -> bytes:
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
     return b"".join(piece.encode() if isinstance(piece, str) else bytes(piece) for piece in body)
-
-
-def _to_urllib3_response(answer: SandboxResponse) -> HTTPResponse:
-    """Convert a response, with its cookies, to a urllib3 response."""
-    headers: Any = list(answer.headers)  # pairs preserve repeated headers
-    return HTTPResponse(
-        body=BytesIO(answer.content),
-        headers=headers,
-        status=answer.status_code,
-        reason=answer.reason_phrase,
-        preload_content=False,
-        original_response=_with_cookies(answer.headers),
-    )
 
 
 def _with_cookies(headers: Pairs) -> Any:

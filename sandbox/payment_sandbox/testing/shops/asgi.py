@@ -1,6 +1,6 @@
 """Calls an ASGI application, on the test's event loop or on a separate loop."""
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from threading import Thread, local
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -134,7 +134,11 @@ class AsgiShop:
                 # so that Django's synchronous views run on this thread
                 load_module("asgiref.sync").async_to_sync(run_within)(exchange.run, timeout_seconds)
             else:
-                self._own_loop().run(exchange.run, timeout_seconds)
+                own: OwnLoop | None = getattr(self._thread_local, "loop", None)
+                if own is None:
+                    own = self._thread_local.loop = OwnLoop()
+                    self._loops.append(own)
+                own.run(exchange.run, timeout_seconds)
         except TimeLimitExceeded as late:
             if exchange.is_whole:
                 return ReceiverAnswer(exchange.body, location=exchange.location)
@@ -147,24 +151,13 @@ class AsgiShop:
             failure = describe_late_failure(error, exchange.status)
         return ReceiverAnswer(exchange.body, failure, location=exchange.location)
 
-    def _own_loop(self) -> OwnLoop:
-        loop: OwnLoop | None = getattr(self._thread_local, "loop", None)
-        if loop is None:
-            loop = self._thread_local.loop = OwnLoop()
-            self._loops.append(loop)
-        return loop
-
     def close(self) -> None:
         """Close the event loops."""
         loops, self._loops = self._loops, []
-        if loops and has_running_loop():  # on this thread, other loops cannot run to end their tasks
-            closing = Thread(target=_close, args=(loops,), name="shop")
-            start(closing)
-            closing.join()
-        else:
-            _close(loops)
-
-
-def _close(loops: Iterable[OwnLoop | LoopThread]) -> None:
-    for loop in loops:
-        loop.close()
+        for loop in loops:
+            if has_running_loop():  # on this thread, other loops cannot run to end their tasks
+                closing = Thread(target=loop.close, name="shop")
+                start(closing)
+                closing.join()
+            else:
+                loop.close()

@@ -83,16 +83,6 @@ class AsgiBridge:
             self._loop.close()
 
 
-def bridge_to(application: Any) -> AsgiBridge | None:
-    """Return a bridge to an ASGI application; None for a WSGI application.
-
-    Raises:
-        TypeError: the application is neither WSGI nor ASGI.
-    """
-    is_asgi = isinstance(wrap_application(application), AsgiShop)
-    return AsgiBridge(watch_asgi(application)) if is_asgi else None
-
-
 SHOP_ORIGIN: Final = "http://testserver"
 
 
@@ -107,7 +97,8 @@ class Browser:
     """
 
     def __init__(self, app: Any, project: "Project") -> None:
-        self._bridge = bridge_to(app)
+        is_asgi = isinstance(wrap_application(app), AsgiShop)
+        self._bridge = AsgiBridge(watch_asgi(app)) if is_asgi else None
         self._app = self._bridge or watch_wsgi(app)
         self._client = Client(self._app)
         self._project = project
@@ -178,7 +169,6 @@ class Browser:
         return self._client.open(path, method=method, base_url=SHOP_ORIGIN, **options)
 
     def _send_together(self, send_request: Any, count: int) -> list[TestResponse]:
-        """Send a request several times at once, each time on a separate thread."""
         if count == 1:
             return [send_request()]
         with ThreadPoolExecutor(count) as pool:

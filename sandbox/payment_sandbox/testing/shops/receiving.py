@@ -162,8 +162,23 @@ CHERRYPY_REMEDY: Final = "pass the application of CherryPy, cherrypy.Application
 
 
 def _refuse_others(application: Any) -> None:
+    problem = _framework_problem(application)
     if isinstance(application, str):
-        raise TypeError(_refusal_of_text(application))
+        problem = f"the text {application!r}: import the application"
+        if "://" in application:
+            problem = (
+                f"the address {application!r}. If a shop listens at this address, set "
+                f"webhook_url={application!r} in the order, or in the project's settings"
+            )
+    elif not problem and inspect.isclass(application) and not hasattr(application, "__iter__"):  # PEP 3333
+        problem = f"the class {application.__name__}{_suggest_application(application)}"
+    elif not problem and not callable(application):
+        problem = f"{_describe_value(application)}{_suggest_application(application)}"
+    if problem:
+        raise TypeError(f"deliver_to takes {ACCEPTED_APPLICATIONS}; not {problem}")
+
+
+def _framework_problem(application: Any) -> str:
     for kind in type(application).__mro__:
         package, name = kind.__module__.partition(".")[0], f"{kind.__module__}.{kind.__qualname__}"
         remedy = REMEDIES.get(name)
@@ -173,19 +188,8 @@ def _refuse_others(application: Any) -> None:
         elif package == "cherrypy" and not callable(application):
             remedy = CHERRYPY_REMEDY
         if remedy is not None:
-            described = _describe_value(application)
-            raise TypeError(f"deliver_to takes {ACCEPTED_APPLICATIONS}; not {described}: {remedy}")
-    is_plain_class = inspect.isclass(application) and not hasattr(application, "__iter__")  # PEP 3333
-    if is_plain_class:
-        raise TypeError(
-            f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the class {application.__name__}"
-            f"{_suggest_application(application)}"
-        )
-    if not callable(application):
-        raise TypeError(
-            f"deliver_to takes {ACCEPTED_APPLICATIONS}; "
-            f"not {_describe_value(application)}{_suggest_application(application)}"
-        )
+            return f"{_describe_value(application)}: {remedy}"
+    return ""
 
 
 def _suggest_application(application: Any) -> str:
@@ -209,16 +213,6 @@ def _wrap_asgi(application: Any) -> "asgi.AsgiShop":
             stacklevel=4,
         )
     return asgi.AsgiShop(application)
-
-
-def _refusal_of_text(text: str) -> str:
-    if "://" in text:
-        return (
-            f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the address {text!r}. "
-            f"If a shop listens at this address, set webhook_url={text!r} in the order, "
-            "or in the project's settings"
-        )
-    return f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the text {text!r}: import the application"
 
 
 def _describe_value(application: object) -> str:
@@ -326,7 +320,7 @@ class ShopReceiver:
     def locate_handler(self, thread_id: int) -> str | None:
         """Locate the handler that a thread waits for; return None if there is none."""
         running = self._running.get(thread_id)
-        return None if running is None else self._append_notes(running, location_on_thread(running.thread))
+        return None if running is None else _with_notes(running, location_on_thread(running.thread))
 
     def report_late_handler(self, location: str, timeout_seconds: float) -> None:
         """Show a line about a handler that has not answered in time, while the test waits for it."""
@@ -340,37 +334,23 @@ class ShopReceiver:
                 post, on_status, running.timeout_seconds
             )
         except TimeLimitExceeded as late:
-            problem = no_answer_within(running.timeout_seconds)
             has_cause = late.__cause__ is not None
             location = location_of_error(late) if has_cause else location_on_thread(running.thread)
-            raise self._delivery_error(running, problem, late, location) from late
+            failed = Undelivered(no_answer_within(running.timeout_seconds))
+            failed.traceback = _with_notes(running, location, late)
+            raise failed from late
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
             if any(kind.__module__ == "_pytest.outcomes" for kind in type(error).__mro__):
                 self.outcome = error
-            problem = f"{type(error).__name__}: {error}"
-            raise self._delivery_error(running, problem, error, traceback_of(error)) from error
+            failed = Undelivered(f"{type(error).__name__}: {error}")
+            failed.traceback = _with_notes(running, traceback_of(error), error)
+            raise failed from error
         if not running.logged_exceptions:
             return answer
         logged = running.logged_exceptions[-1]
-        return answer._replace(traceback=self._append_notes(running, traceback_of(logged), logged))
-
-    def _delivery_error(
-        self, running: RunningHandler, problem: str, error: BaseException, traceback: str
-    ) -> Undelivered:
-        failed = Undelivered(problem)
-        failed.traceback = self._append_notes(running, traceback, error)
-        return failed
-
-    def _append_notes(
-        self, running: RunningHandler, traceback: str, error: BaseException | None = None
-    ) -> str:
-        """Append notes on the handler's thread or event loop to a traceback."""
-        notes = list(running.notes)
-        if error is not None and is_on_worker(error):
-            notes.append(WORKER_NOTE)
-        return "\n".join(filter(None, (traceback, *notes)))
+        return answer._replace(traceback=_with_notes(running, traceback_of(logged), logged))
 
     def may_have_called(self) -> bool:
         """Return whether the caller may be a webhook handler, which must not wait for webhooks.
@@ -399,6 +379,12 @@ class ShopReceiver:
         """Close the event loops of the receiver."""
         unwatch(self.application)
         self._shop.close()
+
+
+def _with_notes(running: RunningHandler, traceback: str, error: BaseException | None = None) -> str:
+    """Append notes on the handler's thread or event loop to a traceback."""
+    worker_note = WORKER_NOTE if error is not None and is_on_worker(error) else ""
+    return "\n".join(filter(None, (traceback, *running.notes, worker_note)))
 
 
 def _interruptible(call: Callable[..., ReceiverAnswer]) -> Callable[..., ReceiverAnswer]:

@@ -88,7 +88,7 @@ def answer_submission(observer: Observer, environ: Environ, answer: WsgiAnswer, 
 
     def repeat() -> None:
         with suppress(Exception):
-            context.run(answer, copy, _discard_response)
+            context.run(answer, copy, lambda *_: lambda piece: None)
 
     if varied.after_other is not None:
         for name in CUSTOMER_HEADERS:
@@ -121,12 +121,6 @@ def read_whole(pieces: Iterable[bytes]) -> list[bytes]:
             close()
 
 
-def _discard_response(
-    status: str, headers: list[tuple[str, str]], exc_info: Any = None
-) -> Callable[[bytes], None]:
-    return lambda piece: None
-
-
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -151,12 +145,17 @@ async def answer_submission_on_loop(
     async def submit() -> None:
         await answer(_with_length(scope, body, varied.body), _create_receive(varied.body), send)
 
+    async def discard(message: Any) -> None:
+        pass
+
     async def repeat() -> None:
         if varied.second is not None:
-            headers = scope["headers"] if varied.after_other is None else _anonymous(scope["headers"])
+            headers = scope["headers"]
+            if varied.after_other is not None:
+                headers = [each for each in headers if each[0].decode() not in CUSTOMER_HEADERS]
             copy = _with_length({**scope, "headers": headers}, body, varied.second)
             with suppress(Exception):
-                await answer(copy, _create_receive(varied.second), _discard_message)
+                await answer(copy, _create_receive(varied.second), discard)
 
     if varied.after_other is not None:
         await repeat()
@@ -167,14 +166,13 @@ async def answer_submission_on_loop(
     if varied.postpone is None:
         await repeat()
     else:
-        varied.postpone(lambda: _run_on_own_loop(repeat))
 
+        def repeat_now() -> None:
+            thread = Thread(target=lambda: asyncio.run(repeat()))  # this thread may run a loop
+            thread.start()
+            thread.join()
 
-def _run_on_own_loop(work: Callable[[], Any]) -> None:
-    """Run a coroutine on another thread, because this one may run a loop."""
-    thread = Thread(target=lambda: asyncio.run(work()))
-    thread.start()
-    thread.join()
+        varied.postpone(repeat_now)
 
 
 def _create_receive(body: bytes) -> Receive:
@@ -193,12 +191,3 @@ def _with_length(scope: Scope, before: bytes, body: bytes) -> Scope:
         return dict(scope)
     others = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
     return {**scope, "headers": [*others, (b"content-length", str(len(body)).encode())]}
-
-
-def _anonymous(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Return headers without those that identify the customer."""
-    return [(name, value) for name, value in headers if name.decode() not in CUSTOMER_HEADERS]
-
-
-async def _discard_message(message: Any) -> None:
-    """Discard a part of a response."""
