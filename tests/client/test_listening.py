@@ -128,10 +128,10 @@ def test_every_other_kind_of_webhook_is_forwarded(
 
 @pytest.mark.rule("A48")
 def test_webhooks_wait_for_a_listener(
-    client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
+    sandbox: Sandbox, client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:
-    """With ``forward_to`` set, webhooks wait for a listener without using up attempts."""
-    client.change_settings(forward_to=shop.url)
+    """Without a sign-off, webhooks wait for the next listener without using up attempts."""
+    sandbox.project_in_process.forward_webhooks(shop.url)
     order = trigger(client, "paid")["order"]
     client.clock.advance("PT1H")
     assert [len(webhook["attempts"]) for webhook in client.webhooks()] == [0, 0]
@@ -147,7 +147,7 @@ def test_a_listener_posts_to_its_own_address_only(
 ) -> None:
     """Neither the project's settings nor a server's headers decide where a listener's machine sends requests."""
     listen(shop.url)
-    client.change_settings(forward_to=f"{shop.url}/delete-all")
+    sandbox.project_in_process.forward_webhooks(f"{shop.url}/delete-all")
     trigger(client, "paid")
     client.wait(idle=True)
     assert {received.path for received in shop.received} == {"/webhook"}
@@ -172,12 +172,15 @@ def test_a_listener_posts_to_its_own_address_only(
     assert forwarded[0].as_mapping()["url"] == url
 
 
-def test_without_forwarding_the_server_sends_webhooks(client: SandboxClient, shop: Shop) -> None:
-    """Once ``forward_to`` is unset, the server sends the waiting webhooks itself."""
-    client.change_settings(forward_to="http://shop.invalid/", webhook_url=shop.url)
+def test_without_forwarding_the_server_sends_webhooks(
+    sandbox: Sandbox, client: SandboxClient, shop: Shop
+) -> None:
+    """Once a listener has signed off, the server sends the waiting webhooks itself."""
+    client.change_settings(webhook_url=shop.url)
+    sandbox.project_in_process.forward_webhooks("http://shop.invalid/")
     order = trigger(client, "paid")["order"]
     assert shop.orders() == []
-    client.change_settings(forward_to=None)
+    client.next_offers(listener="one", forward_to="http://shop.invalid/", leaves=True)
     client.wait(webhook=order["id"])
     assert shop.orders()[0] == order["id"]
 

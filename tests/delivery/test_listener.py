@@ -16,7 +16,9 @@ FORWARD = "http://localhost:3000/webhook"
 @pytest.fixture
 def forwarding(project: Callable[..., Sandbox]) -> Sandbox:
     """A project whose webhooks wait for a listener."""
-    return project(forward_to=FORWARD)
+    sandbox = project()
+    sandbox.project_in_process.forward_webhooks(FORWARD)
+    return sandbox
 
 
 def poll_offers(sandbox: Sandbox, listener: str = "one", timeout: float = 5) -> list[dict[str, Any]]:
@@ -96,7 +98,7 @@ def test_only_the_newest_listener_that_has_not_left_sets_the_address(
     for body, is_replaced, name in calls:
         answer = sandbox.post("/control/listener/next/", body).json()
         assert (answer["items"], answer["replaced"]) == ([], is_replaced)
-        address = sandbox.get("/control/project/").json()["settings"]["forward_to"]
+        address = sandbox.project_in_process.settings.forward_to
         assert address == (name and FORWARD + name)
 
 
@@ -118,7 +120,7 @@ def test_an_unanswered_offer_is_a_failed_attempt(forwarding: Sandbox, shop: Shop
     forwarding.settings(webhook_timeout=0.1)
     order = forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url)
     assert len(poll_offers(forwarding)) == 1
-    forwarding.settings(forward_to=None)
+    forwarding.project_in_process.forward_webhooks(None)
     forwarding.settle()
     (attempt,) = forwarding.webhooks()[0]["attempts"]
     assert attempt["error"] == "no answer within 0.1 seconds from the listener"
@@ -148,7 +150,7 @@ def test_unsent_webhooks_are_sent_in_order_or_by_the_server(forwarding: Sandbox,
     assert forwarding.get("/control/wait/?idle=1").status_code == 200, "nobody waits for an unsent webhook"
     forwarding.advance("PT1H")
     assert [each["attempts"] for each in forwarding.webhooks()] == [[], [], []]
-    forwarding.settings(forward_to=None)
+    forwarding.project_in_process.forward_webhooks(None)
     forwarding.settle()
     assert shop.orders() == [order["id"] for order in orders]
 
@@ -182,14 +184,14 @@ def test_a_reset_drops_offered_and_waiting_webhooks(forwarding: Sandbox) -> None
 
 
 def test_each_call_of_a_listener_sets_its_url(sandbox: Sandbox) -> None:
-    """Each call of a listener sets ``forward_to``, also after a restored snapshot."""
+    """Each call of a listener sets its address, also after a restored snapshot."""
     state = sandbox.get("/control/state/").json()
     body = {"timeout": 0, "forward_to": FORWARD}
     sandbox.post("/control/listener/next/", body)
     sandbox.put("/control/state/", state)
-    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
+    assert sandbox.project_in_process.settings.forward_to is None
     sandbox.post("/control/listener/next/", body)
-    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] == FORWARD
+    assert sandbox.project_in_process.settings.forward_to == FORWARD
 
 
 def test_long_texts_of_a_listener_are_truncated(forwarding: Sandbox) -> None:

@@ -52,5 +52,5 @@ def watch(sandbox: Sandbox) -> None:
     body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
     sandbox.post("/control/listener/next/", body)
     sandbox.post("/control/listener/next/", {**body, "leaves": True})
-    sandbox.patch("/control/project/", {"forward_to": FORWARD})
+    sandbox.project_in_process.forward_webhooks(FORWARD)
     sandbox.pay(sandbox.place(card()))

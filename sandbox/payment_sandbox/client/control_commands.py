@@ -315,11 +315,8 @@ class ControlCommands:
         | None = None,
         listener: Annotated[str, "A unique name of this listener; a newer listener replaces it."]
         | None = None,
-        forward_to: Annotated[str, "The shop's URL; becomes the setting of that name."] | None = None,
-        leaves: Annotated[
-            bool,
-            "Whether the listener signs off: it gets no more webhooks, and the setting is reset to null.",
-        ]
+        forward_to: Annotated[str, "The shop's URL, for which all webhooks wait from now on."] | None = None,
+        leaves: Annotated[bool, "Whether the listener signs off: the server sends the webhooks again."]
         | None = None,
     ) -> answers.Offers:
         """Wait for the next webhooks to deliver, for listeners such as the command ``listen``.

@@ -16,7 +16,6 @@ UNCONFIRMED_MAX: Final = 10_000
 CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
 TIMEOUT_SECONDS_MAX: Final = 60.0
-FORWARD_TO: Final = "forward_to"
 WEBHOOK_HEADERS: Final = ("Content-Type", "Accept", "User-Agent")
 """The only headers of a webhook that the server decides."""
 
@@ -131,10 +130,9 @@ class Listener:
         """Stop after the deliveries in flight."""
         self._stopped.set()
 
-    def disconnect(self) -> bool:
-        """Return delivery to the server; return False if the project still has a forwarding address."""
+    def disconnect(self) -> None:
+        """Return delivery to the server."""
         self._ask(0, leaves=True)
-        return self._sandbox.project()["settings"].get(FORWARD_TO) is None
 
     def _fetch_next(self) -> list[Json]:
         """Fetch the next webhooks; the first call after an interruption only registers the address."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 from weakref import ref
@@ -31,7 +32,7 @@ from payment_sandbox.projects.unmatched import (
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
-ADDRESS_SETTINGS: Final = ("webhook_url", "forward_to")
+ADDRESS_SETTINGS: Final = ("webhook_url",)
 """Settings that are not masked, because a masked URL could not be called."""
 KEPT_SETTINGS: Final = ("seed", "forward_to")
 """Settings that a reset keeps: a changed seed takes effect with it, and a listener stays connected."""
@@ -346,18 +347,27 @@ class Project:
             self._refuse_secrets(edit.epoch.state, edit.state)
             edit.publish("faults", **faults.document)
 
-    def change_settings(self, data: Any, *, unless: Callable[[], bool] = lambda: False) -> None:
-        """Change some settings; if one is invalid, nothing changes (CTL-01).
+    def change_settings(self, data: Any) -> None:
+        """Change some settings; if one is invalid, nothing changes (CTL-01)."""
+        with self.edit() as edit:
+            edit.state = edit.state.with_settings(data)
+            self._refuse_secrets(edit.epoch.state, edit.state)
+            edit.publish("settings", **data)
+
+    def forward_webhooks(self, url: str | None, *, unless: Callable[[], bool] = lambda: False) -> None:
+        """Let a listener forward all webhooks to an address; None lets the server send them again.
 
         The call is a no-op if ``unless`` returns true, which is evaluated with the project locked.
         """
         with self.edit() as edit:
             if unless():
                 return
-            edit.state = edit.state.with_settings(data)
-            self._refuse_secrets(edit.epoch.state, edit.state)
-            edit.publish("settings", **data)
-        if not self.settings.forward_to:
+            base, settings = edit.state.base_settings, edit.state.settings
+            edit.state = edit.state._replace(
+                base_settings=replace(base, forward_to=url), settings=replace(settings, forward_to=url)
+            )
+            edit.publish("settings", forward_to=url)
+        if url is None:
             self.send_unsent()
 
     # Webhooks

@@ -127,14 +127,6 @@ class Settings:
         "http://localhost:3000/webhook",
         heading="Webhooks",
     )
-    forward_to: str | None = setting(
-        None,
-        WebUrl(
-            allow_none=True,
-            about="The target of the command listen; webhooks are unsent until the command runs.",
-        ),
-        "http://localhost:3000/webhook",
-    )
     webhook_timing: str = choice(
         (AFTER_RESPONSE, BEFORE_RESPONSE), "Whether webhooks are sent after the response or before it."
     )
@@ -212,6 +204,7 @@ class Settings:
         7,
     )
     newer_settings: Mapping[str, Any] = field(default_factory=dict)  # of a newer server; without effect
+    forward_to: str | None = None  # the address to which a listener forwards all webhooks; no user sets it
 
     @cached_property
     def is_test(self) -> bool:
@@ -258,8 +251,9 @@ class Settings:
 
     @cached_property
     def stored(self) -> dict[str, Any]:
-        """The document with the settings from a newer server."""
-        return {**self.newer_settings, **self.document} if self.newer_settings else self.document
+        """The document with the settings from a newer server, and the address of a listener."""
+        listener = {"forward_to": self.forward_to} if self.forward_to is not None else {}
+        return {**self.newer_settings, **listener, **self.document}
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {
@@ -302,7 +296,9 @@ def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
         if isinstance(known.get(name), str):
             known[name] = known[name][: Label.LENGTH_MAX]
     newer_settings = {name: value for name, value in data.items() if name not in SETTINGS}
-    return replace(read_settings(known, DEFAULT_SETTINGS, path), newer_settings=newer_settings)
+    forward_to = newer_settings.pop("forward_to", None)
+    settings = read_settings(known, DEFAULT_SETTINGS, path)
+    return replace(settings, newer_settings=newer_settings, forward_to=forward_to)
 
 
 def check_scenario_settings(data: Mapping[str, Any]) -> None:

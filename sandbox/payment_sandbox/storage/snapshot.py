@@ -101,7 +101,9 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = snapshot.epoch if is_fresh else max(before.number, snapshot.epoch) + 1
     settings = read_stored_settings(snapshot.settings, "state.settings")
-    epoch = _create_epoch(project, snapshot, replace(settings, newer_settings={}), change, number)
+    epoch = _create_epoch(
+        project, snapshot, replace(settings, newer_settings={}, forward_to=None), change, number
+    )
     decisions = [_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions]
     now = project.services.real.wall_now()
     statuses = [_reached_status(epoch.journal, webhook, now) for webhook in snapshot.unsent]

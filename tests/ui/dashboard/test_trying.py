@@ -178,7 +178,7 @@ def test_the_form_shows_the_forwarding_address(watched: Sandbox, shop: Shop) -> 
     watched.pay(watched.place(card()))
     watched.settle()
     webhook = watched.webhooks()[0]
-    watched.patch("/control/project/", {"forward_to": f"{shop.url}?elsewhere"})
+    watched.project_in_process.forward_webhooks(f"{shop.url}?elsewhere")
     browser, page, form = open_resend(watched)
     assert form.fields["url"] == f"{shop.url}?elsewhere"
     browser.send(form, {"url": webhook["url"]}, page)

@@ -53,22 +53,14 @@ def listen(
     except KeyboardInterrupt:
         for number in STOP_SIGNALS:  # a second signal must not interrupt the disconnect
             signal.signal(number, signal.SIG_IGN)
-        say("", _disconnect(listener), to_stderr=True)
+        try:
+            listener.disconnect()
+            ending = "The sandbox delivers webhooks itself again."
+        except OSError:
+            ending = (
+                "The sandbox is unreachable, so its webhooks keep waiting for payment-sandbox listen; "
+                "start and stop it again to return delivery to the sandbox."
+            )
+        say("", ending, to_stderr=True)
     except ListenerReplaced:
         fail("another payment-sandbox listen has taken over the webhooks of this project")
-
-
-def _disconnect(listener: Listener) -> str:
-    """Stop forwarding, and return a sentence that states where webhooks now go."""
-    try:
-        is_changed = listener.disconnect()
-    except OSError:
-        return (
-            "The sandbox is unreachable, so its webhooks keep waiting for payment-sandbox listen; "
-            "payment-sandbox settings forward_to=null returns delivery to the sandbox."
-        )
-    again, elsewhere = (
-        "The sandbox delivers webhooks itself again.",
-        "Webhooks already go to another address.",
-    )
-    return again if is_changed else elsewhere

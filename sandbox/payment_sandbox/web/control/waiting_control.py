@@ -102,10 +102,9 @@ def next_offers(
         "The time to wait for a webhook, in real seconds; 20 by default, 60 at most.",
     ] = LISTEN_SECONDS_DEFAULT,
     listener: Annotated[str, "A unique name of this listener; a newer listener replaces it."] = "",
-    forward_to: Annotated[str, WebUrl, "The shop's URL; becomes the setting of that name."] | None = None,
-    leaves: Annotated[
-        bool, "Whether the listener signs off: it gets no more webhooks, and the setting is reset to null."
-    ] = False,
+    forward_to: Annotated[str, WebUrl, "The shop's URL, for which all webhooks wait from now on."]
+    | None = None,
+    leaves: Annotated[bool, "Whether the listener signs off: the server sends the webhooks again."] = False,
 ) -> records.Offers:
     """Wait for the next webhooks to deliver, for listeners such as the command ``listen``.
 
@@ -114,9 +113,7 @@ def next_offers(
     catch_up(project)
     if leaves:
         listener_of(project).disconnect(listener)
-        project.change_settings(
-            {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
-        )
+        project.forward_webhooks(None, unless=lambda: project.settings.forward_to != forward_to)
         offers = None
     else:
         offers = _wait_for_offers(project, listener, forward_to, timeout_seconds)
@@ -131,7 +128,7 @@ def _wait_for_offers(
     if not listener.connect(name):
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
-        project.change_settings({"forward_to": forward_to}, unless=lambda: listener.is_disconnected(name))
+        project.forward_webhooks(forward_to, unless=lambda: listener.is_disconnected(name))
     project.send_unsent()
     until_seconds = min(max(timeout_seconds, 0.0), LISTEN_SECONDS_MAX)
     return listener.take(until_seconds, lambda: project.events.is_ended)
