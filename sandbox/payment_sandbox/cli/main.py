@@ -10,7 +10,7 @@ import click
 
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.extensions import missing_library
+from payment_sandbox.extensions import MCP_EXTRA, NotInstalled, missing_library
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
 from payment_sandbox.loading import lazy, load_server_libraries
 from payment_sandbox.orders.refusals import Invalid, Unknown
@@ -45,8 +45,8 @@ class Program(Group):
         return super().get_command(context, cmd_name)
 
     def add_remote_commands(self) -> None:
-        """Add the commands for a running server, and ``mcp``; ``serve`` starts without loading them."""
-        for command in (*remote.COMMANDS, mcp.mcp):
+        """Add the commands for a running server; ``serve`` starts without loading them."""
+        for command in remote.COMMANDS:
             self.add_command(command)
 
 
@@ -92,6 +92,16 @@ def docs(section: str) -> None:
         say(*sections.section(section).split("\n"))
     except Unknown as unknown:
         raise click.ClickException(str(unknown)) from unknown
+
+
+@commands.command("mcp", epilog="Example: payment-sandbox mcp")
+def mcp_command() -> None:
+    """Offer the sandbox as tools to coding agents, over standard input and output."""
+    try:
+        run = mcp.run
+    except ModuleNotFoundError:
+        fail(str(NotInstalled("mcp", MCP_EXTRA)))
+    run()
 
 
 commands.add_command(serve)
