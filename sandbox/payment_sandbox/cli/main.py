@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from payment_sandbox.cli.options import Group, fail, say
+from payment_sandbox.cli.options import fail, say
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.extensions import MCP_EXTRA, NotInstalled, missing_library
+from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
 from payment_sandbox.loading import lazy, load_server_libraries
 from payment_sandbox.orders.refusals import Invalid, Unknown
@@ -27,10 +28,11 @@ else:
     sections = lazy("payment_sandbox.ui.docs.sections")
 
 PROGRAM: Final = "payment-sandbox"
+SENTENCE_LENGTH_MAX: Final = 500
 INTERRUPTED: Final = 130  # the exit code of shells after SIGINT
 
 
-class Program(Group):
+class Program(click.Group):
     """The commands; those for a running server are added when they are needed."""
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -43,6 +45,29 @@ class Program(Group):
         if cmd_name not in self.commands:
             self.add_remote_commands()
         return super().get_command(context, cmd_name)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with whole sentences, on as many lines as needed."""
+        named = [(name, self.get_command(context, name)) for name in self.list_commands(context)]
+        rows = [
+            (name, command.get_short_help_str(limit=SENTENCE_LENGTH_MAX))
+            for name, command in named
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command, or suggest a similar one."""
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError as error:
+            known = self.list_commands(context)
+            nearest = nearest_word(arguments[0], known)
+            advice = did_you_mean(nearest) or f"; the commands are: {', '.join(known)}"
+            raise click.UsageError(f"there is no command {arguments[0]!r}{advice}", context) from error
 
     def add_remote_commands(self) -> None:
         """Add the commands for a running server; ``serve`` starts without loading them."""

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import click
 
-from payment_sandbox.forms import base
 from payment_sandbox.kernel.patterns import Pattern, make_printable
 from payment_sandbox.loading import lazy
 from payment_sandbox.serving import sessions
@@ -93,36 +92,6 @@ def is_server_url(url: str) -> bool:
         return False
     is_plain = not parts.query and not parts.fragment
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
-
-
-SENTENCE_LENGTH_MAX: Final = 500
-
-
-class Group(click.Group):
-    """A group of commands; its own options work without a command, too."""
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with whole sentences, on as many lines as needed."""
-        named = [(name, self.get_command(context, name)) for name in self.list_commands(context)]
-        rows = [
-            (name, command.get_short_help_str(limit=SENTENCE_LENGTH_MAX))
-            for name, command in named
-            if command is not None and not command.hidden
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-    def resolve_command(
-        self, context: click.Context, arguments: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command, or suggest a similar one."""
-        try:
-            return super().resolve_command(context, arguments)
-        except click.UsageError as error:
-            known = self.list_commands(context)
-            nearest = base.nearest_word(arguments[0], known)
-            advice = base.did_you_mean(nearest) or f"; the commands are: {', '.join(known)}"
-            raise click.UsageError(f"there is no command {arguments[0]!r}{advice}", context) from error
 
 
 STANDARD_OUTPUT: Final = 1

@@ -187,8 +187,7 @@ def serve(
     if not _wait_for_place(server, stopped, as_json=as_json):
         server.stop()
         return
-    announcement = server_process.Announcement(server, host, options["control_token"], hosts)
-    announced = server_process.describe(announcement, as_json=as_json)
+    announced = server_process.describe(server, host, options["control_token"], hosts, as_json=as_json)
     with server_process.ready_file(ready_file, server), printer or nullcontext():
         print_once(announced)
         _warm_up(server, stopped)

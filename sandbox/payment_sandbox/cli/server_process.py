@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.app import build
@@ -30,11 +30,9 @@ from payment_sandbox.web.routes import described_routes
 if TYPE_CHECKING:
     import resource
 
-    from payment_sandbox.client import client
     from payment_sandbox.serving import tls
 else:
     resource = lazy("resource")
-    client = lazy("payment_sandbox.client.client")
     tls = lazy("payment_sandbox.serving.tls")
 
 OPEN_FILES_LIMIT: Final = 16_384
@@ -46,25 +44,24 @@ FIRST_ORDER: Final = (
 )
 
 
-class Announcement(NamedTuple):
-    """The data to print when a server is ready."""
-
-    server: Server
-    host: str
-    token: str | None
-    stands_in_for: Sequence[str] = ()  # host names of providers
-
-    @property
-    def control_token(self) -> str | None:
-        """The token, if other machines can reach the server."""
-        return None if self.host in LOOPBACK else self.token
-
-
-def describe(announcement: Announcement, *, as_json: bool) -> str:
-    """Describe the address of the server, and a first call."""
+def describe(
+    server: Server, host: str, token: str | None, stands_in_for: Sequence[str], *, as_json: bool
+) -> str:
+    """Describe the address of a server, and a first call; ``stands_in_for`` are host names of providers."""
+    shown_token = None if host in LOOPBACK else token  # only other machines need it
     if as_json:
-        return f"{json.dumps(_ready_data(announcement))}\n"
-    return "".join(f"{line}\n" for line in _ready_lines(announcement))
+        data = {"message": "ready", **_connection_data(server), "api_key": FIRST_API_KEY}
+        more = {"control_token": shown_token, "ignored": server.ignored}
+        return f"{json.dumps({**data, **{name: value for name, value in more.items() if value}})}\n"
+    lines = [
+        *_first_lines(server),
+        *_tls_lines(server),
+        *_stand_in_lines(stands_in_for),
+        *(_network_lines(server, host, shown_token) if shown_token is not None else ()),
+        *_project_lines(server),
+        *(f"Ignored: {sentence}." for sentence in server.ignored),
+    ]
+    return "".join(f"{line}\n" for line in [*lines, ""])
 
 
 def describe_standby(server: Server, *, as_json: bool) -> str:
@@ -121,17 +118,7 @@ def _connection_data(server: Server) -> dict[str, Any]:
     return {**data, "ca_file": str(authority)} if authority is not None else data
 
 
-def _ready_data(announcement: Announcement) -> dict[str, Any]:
-    data = {"message": "ready", **_connection_data(announcement.server), "api_key": FIRST_API_KEY}
-    if announcement.control_token is not None:
-        data["control_token"] = announcement.control_token
-    if announcement.server.ignored:
-        data["ignored"] = announcement.server.ignored
-    return data
-
-
-def _ready_lines(announcement: Announcement) -> Iterator[str]:
-    server = announcement.server
+def _first_lines(server: Server) -> Iterator[str]:
     yield f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:"
     yield ""
     trusted = f"--cacert {server.security.authority} " if server.security.authority is not None else ""
@@ -141,12 +128,6 @@ def _ready_lines(announcement: Announcement) -> Iterator[str]:
     yield ""
     yield f"Then open {server.url}/ in a browser: the dashboard shows the order and leads to its payment."
     yield f"Documentation: {server.url}/docs/"
-    yield from _tls_lines(server)
-    yield from _stand_in_lines(announcement)
-    yield from _network_lines(announcement)
-    yield from _project_lines(server)
-    yield from (f"Ignored: {sentence}." for sentence in server.ignored)
-    yield ""
 
 
 def _tls_lines(server: Server) -> Iterator[str]:
@@ -159,9 +140,9 @@ def _tls_lines(server: Server) -> Iterator[str]:
         yield f"In a Python shop: export SSL_CERT_FILE={authority} REQUESTS_CA_BUNDLE={authority}"
 
 
-def _stand_in_lines(announcement: Announcement) -> Iterator[str]:
+def _stand_in_lines(names: Sequence[str]) -> Iterator[str]:
     """Yield the commands to redirect a shop from the provider to the sandbox and back."""
-    for name in announcement.stands_in_for:
+    for name in names:
         line = f"127.0.0.1 {name}"
         pattern = line.replace(".", r"\.")
         yield f"The sandbox stands in for {name}. To redirect a shop on this machine, and to undo that:"
@@ -169,23 +150,18 @@ def _stand_in_lines(announcement: Announcement) -> Iterator[str]:
         yield f"  sudo sed -i '/^{pattern}$/d' /etc/hosts"
 
 
-def _network_lines(announcement: Announcement) -> Iterator[str]:
-    if announcement.control_token is None:
-        return
-    server = announcement.server
+def _network_lines(server: Server, host: str, token: str) -> Iterator[str]:
     scheme = server.url.partition(":")[0]
-    host = announcement.host
     addresses = own_addresses() if host in ALL_INTERFACES else [host]
-    urls = [
-        url_of(address, server.port, scheme) for address in addresses if ":" in host or ":" not in address
-    ]
-    if urls:  # 0.0.0.0 covers no IPv6 address
-        yield f"Other devices in your network reach the sandbox at {', '.join(urls)};"
+    reachable = [each for each in addresses if ":" in host or ":" not in each]
+    if reachable:  # 0.0.0.0 covers no IPv6 address
+        urls = ", ".join(url_of(each, server.port, scheme) for each in reachable)
+        yield f"Other devices in your network reach the sandbox at {urls};"
         yield "add --allow-host NAME for a host name of your own."
     yield f"What a server that others can reach needs in front: {server.url}/docs/security/"
     yield f"Links to pages and QR codes use {server.url}"
     yield "The dashboard asks for the API key, or, to create projects, for the control token:"
-    yield f"  control token {announcement.control_token}"
+    yield f"  control token {token}"
 
 
 def _project_lines(server: Server) -> Iterator[str]:
@@ -225,14 +201,11 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
             fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLE_URLS)}")
     if HOST_NAME.fullmatch(host) is None:
         fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
-    _check_names("--allow-host", options["allow_hosts"], "pay.example")
-    _check_names("--deliver-to", options["deliver_to"], "shop.example")
-
-
-def _check_names(option: str, names: Sequence[str], example: str) -> None:
-    for name in names:
-        if HOST_NAME.fullmatch(name) is None:
-            fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
+    for option, example in (("allow_hosts", "pay.example"), ("deliver_to", "shop.example")):
+        for name in options[option]:
+            if HOST_NAME.fullmatch(name) is None:
+                flag = f"--{option.removesuffix('s').replace('_', '-')}"
+                fail(f"{flag}: {name!r} is not a host name such as {example}, without scheme and port")
 
 
 def start_server(host: str, port: int, **options: Any) -> Server:
@@ -291,15 +264,9 @@ def _add_occupant(refused: str, host: str, port: int) -> str:
 
 def _version_at(url: str) -> str:
     """Return the version of the sandbox at a URL, whatever its certificate; empty if there is none."""
-    session = direct_session()
-    session.verify = False
-    sandbox = client.SandboxClient(url, "", session=session, timeout_seconds=1.0)
-    try:
-        return str(sandbox.health()["version"])
-    except Exception:  # any failure means that the program is not a sandbox
-        return ""
-    finally:
-        sandbox.close()
+    with suppress(Exception), direct_session() as session:  # any failure means that it is no sandbox
+        return str(session.get(f"{url}/health/", verify=False, timeout=1.0).json()["version"])
+    return ""
 
 
 def _security_settings(host: str, options: dict[str, Any]) -> Security:

@@ -10,11 +10,11 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
-from payment_sandbox.client.plain import HasDocument, path_of, to_json_value, to_query_value
+from payment_sandbox.client.plain import HasDocument, path_of, to_json_value, to_query
 from payment_sandbox.client.sandbox_clock import Advance, SandboxClock
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
@@ -28,22 +28,6 @@ if TYPE_CHECKING:
     from payment_sandbox.scenarios.effects import Fault, RequestEffect, WebhookEffect
 
 
-class Transport(Protocol):
-    """Sends the calls: a ``requests.Session`` or an equivalent."""
-
-    def request(self, *arguments: Any, **options: Any) -> Any:
-        """Send one call; the response has ``status_code``, ``content`` and ``json()``."""
-        ...
-
-    def get(self, *arguments: Any, **options: Any) -> Any:
-        """Open a stream."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
 __tracebackhide__ = ends_at_caller
 REFUSED_STATUS: Final = 400
 CONTROL_TOKEN_PATHS: Final = ("/control/projects/", "/control/projects/review/")
@@ -51,10 +35,6 @@ RULE_LISTS: Final = ("faults", "webhooks")
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
-
-
-def _as_sent_query(query: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: to_query_value(value) for name, value in query.items() if value is not None}
 
 
 def wrap_effects(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,13 +103,13 @@ class SandboxClient(ControlCommands):
         base_url: str,
         api_key: str,
         *,
-        session: Transport | None = None,
+        session: Any = None,
         control_token: str | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         """Call the server at ``base_url`` as the project of ``api_key``.
 
-        Uses ``session``, or by default its own session without proxies.
+        Uses ``session``, a ``requests.Session`` or the like, or by default its own session without proxies.
         """
         self._timeout_seconds = timeout_seconds
         self.base_url = base_url.rstrip("/")
@@ -164,7 +144,7 @@ class SandboxClient(ControlCommands):
                 method,
                 f"{self.base_url}{path}",
                 data=data,
-                params=_as_sent_query(query or {}),
+                params=to_query(query or {}),
                 headers=sent,
                 auth=auth,
                 timeout=self._timeout_seconds,

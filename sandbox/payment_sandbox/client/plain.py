@@ -76,11 +76,14 @@ def to_seconds(duration: float | timedelta) -> float:
     return duration
 
 
-def to_query_value(value: Any) -> Any:
-    """Convert a value of a query, so that the server reads it as it reads one in a body."""
-    if isinstance(value, bool):
-        return int(value)
-    return value if isinstance(value, str | int | float) else to_json_value(value)
+def to_query(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the values of a query, so that the server reads them as it reads those in a body."""
+    sent = {name: int(value) if isinstance(value, bool) else value for name, value in values.items()}
+    return {
+        name: value if isinstance(value, str | int | float) else to_json_value(value)
+        for name, value in sent.items()
+        if value is not None
+    }
 
 
 def control_call(

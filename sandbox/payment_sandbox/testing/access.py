@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from payment_sandbox.client.client import SandboxClient, Transport
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.loading import lazy
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.scenarios.catalogue import ready_texts
@@ -76,7 +76,7 @@ class SandboxAccess:
         self._control_token, self._settings = control_token, dict(settings or {})
         self._interceptions: Interceptions | None = None
         self._has_no_port = False
-        self._transport: Transport  # shared by all projects, to save connections
+        self._transport: Any  # shared by all projects, to save connections
         if base_url is None:
             self.in_process = self._start_server(scenario_folders)
             self.base_url = self.in_process.url
