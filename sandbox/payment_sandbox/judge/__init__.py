@@ -12,15 +12,8 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.judge.creation_checks import (
-    Creation,
-    creations_in,
-    find_blind_retries,
-    find_duplicate_orders,
-    find_ignored_keys,
-    find_late_captures,
-    find_warnings,
-)
+from payment_sandbox.judge import creation_checks, money_checks, payment_checks, setup_checks, webhook_checks
+from payment_sandbox.judge.creation_checks import Creation
 from payment_sandbox.judge.evidence import (
     HINT,
     KINDS,
@@ -31,42 +24,9 @@ from payment_sandbox.judge.evidence import (
     group_findings,
     start_of,
 )
-from payment_sandbox.judge.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, Lesson, lesson_of
-from payment_sandbox.judge.money_checks import (
-    DatedFinding,
-    find_blind_repeats,
-    find_client_resends,
-    find_concurrent_moves,
-    find_moves_per_webhook,
-    find_refused_repeats,
-    find_resent_creations,
-    find_unnoticed_payments,
-    find_unrefunded_cancellations,
-    find_unreturned_surplus,
-    orders_in_progress,
-)
-from payment_sandbox.judge.payment_checks import (
-    Charge,
-    Refusal,
-    charges_in,
-    find_charges_after_decline,
-    find_lapsed_authorizations,
-    find_refused_calls,
-    refusals_in,
-)
-from payment_sandbox.judge.setup_checks import (
-    find_missing_slashes,
-    find_missing_webhook_url,
-    find_mixed_schemes,
-    find_unmatched_rules,
-)
-from payment_sandbox.judge.webhook_checks import (
-    find_failures_after_answers,
-    find_polling,
-    find_trusted_returns,
-    find_unanswered_webhooks,
-    find_unread_webhooks,
-)
+from payment_sandbox.judge.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, lesson_of
+from payment_sandbox.judge.money_checks import DatedFinding
+from payment_sandbox.judge.payment_checks import Charge, Refusal
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.operations.redelivery import unsent_of
 from payment_sandbox.orders.amounts import convert_cents, euros
@@ -111,34 +71,42 @@ UNNOTICED: Final = "a later payment goes unnoticed"
 FindOrder = Callable[[str], Order | None]
 Check = Callable[[ReviewedHistory], Iterable[Finding]]
 ORDER_CHECKS: Final[Sequence[Check]] = (
-    find_unread_webhooks,
-    find_trusted_returns,
-    find_unanswered_webhooks,
-    find_failures_after_answers,
-    find_late_captures,
-    find_client_resends,
-    find_moves_per_webhook,
-    find_blind_repeats,
-    find_concurrent_moves,
-    find_refused_repeats,
-    find_unrefunded_cancellations,
-    find_polling,
-    find_warnings,
-    find_mixed_schemes,
-    find_lapsed_authorizations,
+    webhook_checks.find_unread_webhooks,
+    webhook_checks.find_trusted_returns,
+    webhook_checks.find_unanswered_webhooks,
+    webhook_checks.find_failures_after_answers,
+    creation_checks.find_late_captures,
+    money_checks.find_client_resends,
+    money_checks.find_moves_per_webhook,
+    money_checks.find_blind_repeats,
+    money_checks.find_concurrent_moves,
+    money_checks.find_refused_repeats,
+    money_checks.find_unrefunded_cancellations,
+    webhook_checks.find_polling,
+    creation_checks.find_warnings,
+    setup_checks.find_mixed_schemes,
+    payment_checks.find_lapsed_authorizations,
 )
 """The checks of one order with its refunds."""
 EXPLAINING_CHECKS: Final[Sequence[Check]] = (
-    find_refused_repeats,
-    find_unrefunded_cancellations,
-    find_client_resends,
+    money_checks.find_refused_repeats,
+    money_checks.find_unrefunded_cancellations,
+    money_checks.find_client_resends,
 )
 """The checks whose findings explain refusals."""
-DATED_CHECKS: Final = (find_unreturned_surplus, find_unnoticed_payments)
+DATED_CHECKS: Final = (money_checks.find_unreturned_surplus, money_checks.find_unnoticed_payments)
 """The checks of one order whose findings begin at a time."""
-BASKET_CHECKS: Final = (find_duplicate_orders, find_blind_retries, find_resent_creations)
+BASKET_CHECKS: Final = (
+    creation_checks.find_duplicate_orders,
+    creation_checks.find_blind_retries,
+    money_checks.find_resent_creations,
+)
 """The checks that compare the orders of a basket."""
-CHARGE_CHECKS: Final[Sequence[Check]] = (find_moves_per_webhook, find_blind_repeats, find_refused_repeats)
+CHARGE_CHECKS: Final[Sequence[Check]] = (
+    money_checks.find_moves_per_webhook,
+    money_checks.find_blind_repeats,
+    money_checks.find_refused_repeats,
+)
 """The checks of charges to stored cards, each of which is another order."""
 
 
@@ -162,21 +130,17 @@ def review_log(log: OrderLog) -> ReviewedOrder:
     by_check = {check: list(check(history)) for check in ORDER_CHECKS}
     explained = _explained(chain.from_iterable(by_check[check] for check in EXPLAINING_CHECKS))
     dated = chain.from_iterable(check(history) for check in DATED_CHECKS)
-    find = history.orders.get
+    find, requests = history.orders.get, history.requests
+    slashless = next((entry for entry in requests if not entry.path.endswith("/")), None)
     return ReviewedOrder(
         [_add_lesson(find, finding) for finding in chain(*by_check.values())],
         [each._replace(finding=_add_lesson(find, each.finding)) for each in dated],
-        list(creations_in(history)),
-        list(charges_in(history)),
-        _unusual_calls(history.requests),
-        [refusal for refusal in refusals_in(history) if refusal.entry.id not in explained],
+        list(creation_checks.creations_in(history)),
+        list(payment_checks.charges_in(history)),
+        [entry for entry in requests if entry.unknown or entry is slashless],
+        [refusal for refusal in payment_checks.refusals_in(history) if refusal.entry.id not in explained],
         sum(not each.url for each in log.derive(unsent_of)),
     )
-
-
-def _unusual_calls(requests: Sequence[LoggedRequest]) -> list[LoggedRequest]:
-    slashless = next((entry for entry in requests if not entry.path.endswith("/")), None)
-    return [entry for entry in requests if entry.unknown or entry is slashless]
 
 
 def _explained(findings: Iterable[Finding]) -> set[str]:
@@ -186,10 +150,9 @@ def _explained(findings: Iterable[Finding]) -> set[str]:
 def review(epoch: Epoch) -> list[Finding]:
     """Review a project's history, largest amounts first; a correct integration gets no findings."""
     reviewed = [log.derive(review_log) for log in order_logs(epoch).values()]
-    across = list(chain.from_iterable(map(_compare_basket, _baskets(reviewed))))
-    across += _review_charges(epoch, reviewed)
+    across = [*_compare_baskets(_baskets(reviewed)), *_review_charges(epoch, reviewed)]
     unsent = 0 if epoch.store.deliveries_dropped else sum(each.unsent for each in reviewed)
-    setup = [*find_missing_webhook_url(epoch, unsent), *find_unmatched_rules(epoch)]
+    setup = [*setup_checks.find_missing_webhook_url(epoch, unsent), *setup_checks.find_unmatched_rules(epoch)]
     findings = _collect_findings(epoch, reviewed, [*across, *setup])
     return sorted(findings, key=lambda finding: (not finding.is_open, -finding.amount))
 
@@ -206,9 +169,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
     reviewed = [log.derive(review_log) for log in order_logs(epoch).values()]
     ids = {order.id, *(refund.refund_id for refund in order.refunds)}
     baskets = [basket for basket in _baskets(reviewed) if any(each.order.id in ids for each in basket)]
-    in_baskets = [
-        finding._replace(order_id=order.id) for basket in baskets for finding in _compare_basket(basket)
-    ]
+    in_baskets = [finding._replace(order_id=order.id) for finding in _compare_baskets(baskets)]
     charges = [finding for finding in _review_charges(epoch, reviewed) if finding.order_id in ids]
     findings = _collect_findings(epoch, [own], [*in_baskets, *charges])
     return [finding for finding in findings if finding.order_id in (None, *ids)]
@@ -237,7 +198,11 @@ def _review_calls(
     refusals = chain.from_iterable(each.refusals for each in reviewed)
     unexplained = [refusal for refusal in refusals if refusal.entry.id not in explained]
     unexplained.sort(key=lambda refusal: number_of(refusal.entry))
-    return chain(find_ignored_keys(calls), find_missing_slashes(calls), find_refused_calls(unexplained))
+    return chain(
+        creation_checks.find_ignored_keys(calls),
+        setup_checks.find_missing_slashes(calls),
+        payment_checks.find_refused_calls(unexplained),
+    )
 
 
 def _baskets(reviewed: Iterable[ReviewedOrder]) -> list[list[Creation]]:
@@ -249,8 +214,8 @@ def _baskets(reviewed: Iterable[ReviewedOrder]) -> list[list[Creation]]:
     return [sorted(basket, key=lambda each: number_of(each.entry)) for basket in alike]
 
 
-def _compare_basket(basket: Sequence[Creation]) -> Iterator[Finding]:
-    return chain.from_iterable(check(basket) for check in BASKET_CHECKS)
+def _compare_baskets(baskets: Iterable[Sequence[Creation]]) -> Iterator[Finding]:
+    return chain.from_iterable(check(basket) for basket in baskets for check in BASKET_CHECKS)
 
 
 def _review_charges(epoch: Epoch, reviewed: Iterable[ReviewedOrder]) -> list[Finding]:
@@ -260,14 +225,16 @@ def _review_charges(epoch: Epoch, reviewed: Iterable[ReviewedOrder]) -> list[Fin
     times = Counter(charge.call.kind for charge in charges)
     repeated = [charge.call for charge in charges if times[charge.call.kind] > 1]
     if not repeated:
-        return list(find_charges_after_decline(charges))
-    causing = orders_in_progress(epoch.store.deliveries(), repeated)
+        return list(payment_checks.find_charges_after_decline(charges))
+    causing = money_checks.orders_in_progress(epoch.store.deliveries(), repeated)
     reads = [entry for entry in epoch.journal.of(LoggedRequest, causing) if entry.method == "GET"]
     webhooks = list(chain.from_iterable(map(epoch.store.deliveries_of, causing)))
     entries = sorted([*reads, *(call.entry for call in repeated)], key=number_of)
     history = ReviewedHistory({}, webhooks, entries, is_of_charges=True)
-    found = (check(history) for check in CHARGE_CHECKS)
-    return [*chain.from_iterable(found), *find_charges_after_decline(charges)]
+    return [
+        *chain.from_iterable(check(history) for check in CHARGE_CHECKS),
+        *payment_checks.find_charges_after_decline(charges),
+    ]
 
 
 def _add_lesson(find: FindOrder, finding: Finding) -> Finding:
@@ -287,32 +254,23 @@ def _add_lesson(find: FindOrder, finding: Finding) -> Finding:
     )
     if finding.kind == HINT:
         return finding
-    order = find(finding.order_id or "")
-    lesson = _lesson_for(finding, order)
-    finding, risk = _state_money(order, finding, finding.risk or (lesson.risk if lesson is not None else ""))
-    page = finding.page or (lesson.path if lesson is not None else "")
+    order, lesson = find(finding.order_id or ""), lesson_of(finding.rule)
+    if lesson == NOTICE_PAYMENTS and order is not None and order.is_refund:
+        lesson = FAILING_REFUNDS  # no payment goes unnoticed
+    risk, page = (lesson.risk, lesson.path) if lesson is not None else ("", "")
+    finding, risk = _state_money(order, finding, finding.risk or risk)
     amount = f"{euros(finding.amount)}: " if finding.amount else ""
-    return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
-
-
-def _lesson_for(finding: Finding, order: Order | None) -> Lesson | None:
-    """Return the lesson about a finding; a refund that goes unnoticed is no payment that does."""
-    lesson = lesson_of(finding.rule)
-    is_refund = order is not None and order.is_refund
-    return FAILING_REFUNDS if is_refund and lesson == NOTICE_PAYMENTS else lesson
+    return finding._replace(risk=f"{amount}{risk}" if risk else "", page=finding.page or page)
 
 
 def _state_money(order: Order | None, finding: Finding, risk: str) -> tuple[Finding, str]:
     """Return a finding and its risk, limited to the money that the ledger of the order shows."""
-    if order is None:
+    if order is None or risk not in (UNSHIPPED, LAPSE):
         return finding, risk
     ledger = ledger_of(order)
-    if risk == UNSHIPPED:
-        if ledger.refunded or (ledger.authorized and ledger.received):  # the shop knew, and moved the money
-            return finding._replace(amount=0), UNNOTICED
-        paid = ledger.received
-        unpaid = UNNOTICED_AUTHORIZATION if ledger.reserved else UNNOTICED
-        return finding._replace(amount=paid or ledger.reserved), risk if paid else unpaid
     if risk == LAPSE:
         return finding._replace(amount=ledger.lapsed), risk
-    return finding, risk
+    if ledger.refunded or (ledger.authorized and ledger.received):  # the shop knew, and moved the money
+        return finding._replace(amount=0), UNNOTICED
+    unpaid = UNNOTICED_AUTHORIZATION if ledger.reserved else UNNOTICED
+    return finding._replace(amount=ledger.received or ledger.reserved), risk if ledger.received else unpaid

@@ -4,7 +4,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -32,11 +31,9 @@ from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
 CREATION_PATH: Final = "/v1/orders"
 UNPAYABLE_STATUSES: Final = ("cancelled", "expired", "error")
 """The statuses of orders that can no longer be paid."""
-WHOLE_CALL: Final = re.compile(r"/(captures|voids)/?$")
-PARTIAL_CALL: Final = re.compile(r"/(captures|voids)/(amount|orderlines)/?$")
+WHOLE_OR_PARTIAL: Final = re.compile(r"/(captures|voids)(/amount|/orderlines)?/?$")
 PARTIAL_CALL_KEYS: Final = {"amount": "amount", "order_lines": "orderlines"}
 """The path segment of partial captures and voids, by the key of the amount or the lines."""
-FREE_FIELD: Final = "extra"
 
 
 def is_creation(entry: LoggedRequest) -> bool:
@@ -66,15 +63,10 @@ class Creation(NamedTuple):
 
     def was_payable(self, following: "Creation") -> bool:
         """Whether the order could still be paid, or was paid, when the next order was created."""
-        return self._status_at(start_of(following.entry)) not in UNPAYABLE_STATUSES
-
-    def _status_at(self, at: datetime) -> str:
-        """Return the status at a real time, or the current status if the journal is too short."""
-        if not self.statuses or self.statuses[0].status != OrderStatus.NEW:
-            return self.order.status
-        return next(
-            (each.status for each in reversed(self.statuses) if each.real_at <= at), self.statuses[0].status
-        )
+        if not self.statuses or self.statuses[0].status != OrderStatus.NEW:  # the journal is too short
+            return self.order.status not in UNPAYABLE_STATUSES
+        before = [each.status for each in self.statuses if each.real_at <= start_of(following.entry)]
+        return not before or before[-1] not in UNPAYABLE_STATUSES
 
 
 def creations_in(history: ReviewedHistory) -> Iterator[Creation]:
@@ -108,23 +100,19 @@ def find_duplicate_orders(basket: Sequence[Creation]) -> Iterator[Finding]:
     created = list(orders.values())
     payable = [each for each, following in pairwise(created) if each.was_payable(following)]
     if payable:
-        yield _report_duplicate_orders([*payable, created[-1]])
-
-
-def _report_duplicate_orders(created: Sequence[Creation]) -> Finding:
-    return Finding(
-        "ORD-07",
-        f"{number_in_words(len(created)).capitalize()} orders have the number {created[0].number!r}, "
-        "and a customer could pay more than one",
-        "Store the id of each new order, and cancel the order before you create another one.",
-        created[-1].order.id,
-        tuple(format_request(each.entry) for each in created),
-        amount=sum(each.order.amount_cents for each in created[1:]),
-        healed="your shop has cancelled the other orders"
-        if sum(not each.is_cancelled for each in created) == 1
-        else "",
-        shown_by=tuple(each.entry.id for each in created),
-    )
+        created = [*payable, created[-1]]
+        is_healed = sum(not each.is_cancelled for each in created) == 1
+        yield Finding(
+            "ORD-07",
+            f"{number_in_words(len(created)).capitalize()} orders have the number {created[0].number!r}, "
+            "and a customer could pay more than one",
+            "Store the id of each new order, and cancel the order before you create another one.",
+            created[-1].order.id,
+            tuple(format_request(each.entry) for each in created),
+            amount=sum(each.order.amount_cents for each in created[1:]),
+            healed="your shop has cancelled the other orders" if is_healed else "",
+            shown_by=tuple(each.entry.id for each in created),
+        )
 
 
 def find_late_captures(history: ReviewedHistory) -> Iterator[Finding]:
@@ -171,7 +159,9 @@ def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
     entries_by_key: dict[tuple[str, str | None, str], list[LoggedRequest]] = defaultdict(list)
     for entry in history.requests:
         for name, nearest in entry.unknown:
-            entries_by_key[name, nearest, _call_for_key(entry, name)].append(entry)
+            matched = WHOLE_OR_PARTIAL.search(entry.path) if name in PARTIAL_CALL_KEYS else None
+            other = f"{matched[1]}/{PARTIAL_CALL_KEYS[name]}/" if matched is not None else ""
+            entries_by_key[name, nearest, other].append(entry)
     for (name, nearest, other), entries in entries_by_key.items():
         if other:
             yield from (_report_ignored_part(history, entry, name, other) for entry in entries)
@@ -180,30 +170,19 @@ def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
 
 
 def _report_ignored_key(name: str, nearest: str | None, entries: Sequence[LoggedRequest]) -> Finding:
+    # Only orders have a field for the shop's own values.
+    has_place = not name.startswith("?") and all(map(is_creation, entries))
+    advice = "Leave it out, or put it into extra." if has_place else "Leave it out."
     subject = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
     meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
     return Finding(
         "SET-12",
         f"The service does not know the {subject} and ignored it{meant}",
-        f"Send {nearest!r} instead." if nearest is not None else _advice_on_key(name, entries),
+        f"Send {nearest!r} instead." if nearest is not None else advice,
         entries[0].order_id if len(entries) == 1 else None,
         tuple(map(format_request, entries)),
         shown_by=tuple(entry.id for entry in entries),
     )
-
-
-def _advice_on_key(name: str, entries: Sequence[LoggedRequest]) -> str:
-    """Return the advice about an unknown key; only orders have a field for the shop's own values."""
-    has_place = not name.startswith("?") and all(map(is_creation, entries))
-    return f"Leave it out, or put it into {FREE_FIELD}." if has_place else "Leave it out."
-
-
-def _call_for_key(entry: LoggedRequest, name: str) -> str:
-    """Return the partial capture or void that accepts the key; empty if no call accepts it."""
-    if name not in PARTIAL_CALL_KEYS:
-        return ""
-    matched = WHOLE_CALL.search(entry.path) or PARTIAL_CALL.search(entry.path)
-    return f"{matched[1]}/{PARTIAL_CALL_KEYS[name]}/" if matched is not None else ""
 
 
 def _report_ignored_part(history: ReviewedHistory, entry: LoggedRequest, name: str, other: str) -> Finding:
@@ -211,7 +190,7 @@ def _report_ignored_part(history: ReviewedHistory, entry: LoggedRequest, name: s
     amount = whole_number(parse_object(entry.request).get("amount")) if name == "amount" else None
     verb, past = CALL_VERBS[other.partition("/")[0]]
     meant = euros(amount) if amount is not None else f"a part of its {name}"
-    is_whole = WHOLE_CALL.search(entry.path) is not None
+    is_whole = entry.path.rstrip("/").endswith(("/captures", "/voids"))
     did = f"and {past} everything" if is_whole else "but the key was ignored"
     surplus = history.amount(order_in(entry)) - amount if amount is not None and is_whole else 0
     return Finding(

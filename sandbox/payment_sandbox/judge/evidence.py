@@ -268,11 +268,6 @@ class ReviewedHistory(OrderLog):
         """The order's status in each response, by request id; None for a response without a status."""
         return {entry.id: status_in(entry) for entry in self.requests}
 
-    def status(self, order_id: str | None) -> str | None:
-        """Return the status of an order; None for an unknown order."""
-        order = self.orders.get(order_id or "")
-        return None if order is None else order.status
-
     def amount(self, order_id: str | None) -> int:
         """Return the amount of an order in cents; 0 for an unknown order."""
         order = self.orders.get(order_id or "")
@@ -375,11 +370,6 @@ def _by_order(entries: Iterable[LoggedRequest]) -> Entries:
 def whole_number(value: object) -> int | None:
     """Return a whole number unchanged; None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def count_in_words(number: int, one: str, many: str) -> str:
-    """Format a number of things, such as ``a call`` or ``3 calls``."""
-    return one if number == 1 else f"{number} {many}"
 
 
 def format_times(number: int) -> str:

@@ -46,7 +46,6 @@ LOST_RESPONSE: Final = Lesson(risks.DOUBLE_PAYMENT, "after-a-lost-response")
 LOST_ORDER: Final = Lesson(risks.UNSHIPPED, LOST_RESPONSE.section)
 SENT_AGAIN: Final = Lesson(risks.DUPLICATION, "requests-that-the-http-client-sends-again")
 ACT_ONCE: Final = Lesson(risks.DUPLICATION, "do-everything-once")
-GO_FORWARD: Final = Lesson(risks.UNDONE_PAYMENT, "go-forward-only")
 CAPTURE_IN_TIME: Final = Lesson(risks.LAPSE, "capture-in-time")
 FAILING_REFUNDS: Final = Lesson(risks.DEBT, "refunds-can-fail")
 RETURN_MONEY: Final = Lesson(risks.DEBT, "give-money-back")
@@ -90,7 +89,6 @@ LESSONS: Final[dict[str, Lesson]] = {
     "captured-not-shipped": LOST_ORDER,
     "refunds-differ": FAILING_REFUNDS,
     "cancelled-but-kept": RETURN_MONEY,
-    "went-back": GO_FORWARD,
     "shown-paid": READ_ORDER,
     "shown-differently": NOTICE_PAYMENTS,
     "lapsed": CAPTURE_IN_TIME,
@@ -102,8 +100,3 @@ LESSONS: Final[dict[str, Lesson]] = {
 def lesson_of(rule: str) -> Lesson | None:
     """Return the lesson about a rule or a kind of problem, if there is one."""
     return LESSONS.get(rule.removeprefix("review "))
-
-
-def page_of_rule(rule: str | None) -> str:
-    """Return the page about a refusal's rule; if it has no rule, the page about errors."""
-    return f"{RULES_PAGE}#{rule.lower()}" if rule is not None else ERRORS_PAGE

@@ -1,7 +1,7 @@
 """Checks on payments: unused authorizations, declined series, and refused calls."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.judge.evidence import (
@@ -10,15 +10,13 @@ from payment_sandbox.judge.evidence import (
     Finding,
     MoneyCall,
     ReviewedHistory,
-    count_in_words,
     format_request,
     money_calls,
     parse_object,
 )
-from payment_sandbox.judge.lessons import page_of_rule
+from payment_sandbox.judge.lessons import ERRORS_PAGE, RULES_PAGE
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
-from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import AgendaEvent, LoggedRequest
 
@@ -29,21 +27,15 @@ READ_ORDER_FIRST: Final = (
     "Read the order before you act; error.allowed and Sandbox-Explain list the possible calls."
 )
 CORRECT_REQUEST: Final = "Correct the request: its response lists all violations."
-LATE_CAPTURE_RULE: Final = "CAP-04"  # reported by ``captured_late``
-
-
-def lapsed_authorizations(events: Iterable[AgendaEvent], orders: Mapping[str, Order]) -> list[Order]:
-    """Return the orders with an expired authorization and no captures."""
-    expired = [item.order_id for item in events if item.kind == ExpireAuthorization.kind]
-    known = [orders[order_id] for order_id in expired if order_id in orders]
-    return [order for order in known if order.status == OrderStatus.EXPIRED]
+LATE_CAPTURE_RULE: Final = "CAP-04"  # reported by ``find_late_captures``
 
 
 def find_lapsed_authorizations(history: ReviewedHistory) -> Iterator[Finding]:
     """Find expired authorizations without captures."""
     late = {entry.order_id for entry in history.requests if entry.rule == LATE_CAPTURE_RULE}
-    for order in lapsed_authorizations(history.of(AgendaEvent), history.orders):
-        if order.id not in late:
+    expired = [each.order_id for each in history.of(AgendaEvent) if each.kind == ExpireAuthorization.kind]
+    for order in filter(None, map(history.orders.get, expired)):
+        if order.status == OrderStatus.EXPIRED and order.id not in late:
             yield Finding(
                 "CAP-03",
                 "The authorization expired: the customer agreed to pay, and your shop captured nothing",
@@ -67,9 +59,10 @@ def charges_in(history: ReviewedHistory) -> Iterator[Charge]:
     """Yield the charges to stored cards."""
     for call in money_calls(history.requests):
         if call.verb == CHARGES_VERB:
-            entry = call.entry
-            is_declined = history.status(entry.order_id) == OrderStatus.ERROR
-            yield Charge(call, _recurring_token(entry), is_declined, history.amount(entry.order_id))
+            order = history.orders.get(call.entry.order_id or "")
+            is_declined = order is not None and order.status == OrderStatus.ERROR
+            amount = history.amount(call.entry.order_id)
+            yield Charge(call, _recurring_token(call.entry), is_declined, amount)
 
 
 def find_charges_after_decline(charges: Iterable[Charge]) -> Iterator[Finding]:
@@ -125,26 +118,21 @@ def refusals_in(history: ReviewedHistory) -> Iterator[Refusal]:
             yield Refusal(entry, entry.error())
 
 
-def _count_calls(refusals: Sequence[Refusal]) -> str:
-    """Count refused calls in words that lead to the error of the first."""
-    calls = count_in_words(len(refusals), "a call", "calls")
-    return f"{calls}, the first with" if len({each.error for each in refusals}) > 1 else f"{calls}:"
-
-
 def find_refused_calls(refusals: Iterable[Refusal]) -> Iterator[Finding]:
     """Add a hint for each kind of refused call; a test may intend a refusal."""
     groups: dict[tuple[int, str, str | None], list[Refusal]] = defaultdict(list)
     for refusal in refusals:
         groups[refusal.kind].append(refusal)
     for (status, kind, rule), alike in groups.items():
-        first = alike[0]
+        first, calls = alike[0], "a call" if len(alike) == 1 else f"{len(alike)} calls"
+        lead = ", the first with" if len({each.error for each in alike}) > 1 else ":"
         yield Finding(
             rule or "SET-03",
-            f"The service refused {_count_calls(alike)} {status} {first.error or kind}",
+            f"The service refused {calls}{lead} {status} {first.error or kind}",
             READ_ORDER_FIRST if status in CONFLICT_STATUSES else CORRECT_REQUEST,
             first.entry.order_id if len(alike) == 1 else None,
             tuple(format_request(each.entry) for each in alike),
             HINT,
-            page=page_of_rule(rule),
+            page=f"{RULES_PAGE}#{rule.lower()}" if rule is not None else ERRORS_PAGE,
             shown_by=tuple(each.entry.id for each in alike),
         )

@@ -18,7 +18,7 @@ from payment_sandbox.judge.lessons import UNMATCHED_RULES_PAGE
 from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import LoggedRequest, RecordedDecision
+from payment_sandbox.projects.journal import RecordedDecision
 
 PLAIN_HTTP_ERROR: Final = "serves plain http"
 
@@ -54,8 +54,9 @@ def find_missing_slashes(history: ReviewedHistory) -> Iterator[Finding]:
 
 def find_mixed_schemes(history: ReviewedHistory) -> Iterator[Finding]:
     """Find shop URLs with mixed or wrong schemes."""
-    for entry in filter(_has_addresses, history.requests):
-        if len(_schemes(parse_object(entry.request))) > 1:
+    for entry in history.requests:
+        is_accepted = entry.method in ("POST", "PUT") and entry.status in MADE_STATUSES
+        if is_accepted and b"http:" in entry.request and len(_schemes(parse_object(entry.request))) > 1:
             yield Finding(
                 "HOOK-04",
                 "The return_url and webhook_url of the same host mix http and https",
@@ -79,11 +80,6 @@ def find_mixed_schemes(history: ReviewedHistory) -> Iterator[Finding]:
             )
 
 
-def _has_addresses(entry: LoggedRequest) -> bool:
-    """Whether a request created or changed an order with an http URL."""
-    return entry.method in ("POST", "PUT") and entry.status in MADE_STATUSES and b"http:" in entry.request
-
-
 def _schemes(order: dict[str, Any]) -> set[str]:
     """Return the schemes of an order's URLs; empty if their hosts differ."""
     parts = [
@@ -94,27 +90,21 @@ def _schemes(order: dict[str, Any]) -> set[str]:
     return {part.scheme for part in parts} if len({part.netloc.lower() for part in parts}) == 1 else set()
 
 
-def _unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
-    """Return the active scenario's rules that never matched; empty if there are no attempts."""
-    state = epoch.state
-    if state.scenario.name == DEFAULT_NAME or not epoch.journal.of(RecordedDecision):
-        return ()
-    return tuple(
-        f"rule {index + 1}: when {json.dumps(rule.get('when', {}))}"
-        for index, rule in enumerate(state.scenario.document.get("rules", ()))
-        if not state.rule_uses.get(index)
-    )
-
-
 def find_unmatched_rules(epoch: Epoch) -> Iterator[Finding]:
-    """Report scenario rules that never matched."""
-    unmatched = _unmatched_rules(epoch)
-    count = len(unmatched)
-    if count:
-        rules = "A rule" if count == 1 else f"{count} rules"
+    """Report the active scenario's rules that never matched, once there are attempts."""
+    scenario, uses = epoch.state.scenario, epoch.state.rule_uses
+    if scenario.name == DEFAULT_NAME or not epoch.journal.of(RecordedDecision):
+        return
+    unmatched = tuple(
+        f"rule {index + 1}: when {json.dumps(rule.get('when', {}))}"
+        for index, rule in enumerate(scenario.document.get("rules", ()))
+        if not uses.get(index)
+    )
+    if unmatched:
+        rules = "A rule" if len(unmatched) == 1 else f"{len(unmatched)} rules"
         yield Finding(
             "SCN-02",
-            f"{rules} of the scenario {epoch.state.scenario.name!r} never matched",
+            f"{rules} of the scenario {scenario.name!r} never matched",
             "Create orders that match, or change the conditions: the test does not cover these rules.",
             None,
             unmatched,
