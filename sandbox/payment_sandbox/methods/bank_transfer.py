@@ -53,14 +53,12 @@ class BankTransfer(Method):
             "consumer_iban": None,
             "consumer_name": None,
         }
-        return [Reveal(details), OpenPage(), Move(Trigger.PEND), *self._planned_credit(attempt, terms)]
-
-    def _planned_credit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        steps: list[Step] = [Reveal(details), OpenPage(), Move(Trigger.PEND)]
         credit = attempt.plan.get("credit", "never")
         if credit == "never" or terms.is_test:
-            return []
+            return steps
         action = Action(BANK, "credit", amount_cents=credit.get("amount"))
-        return [ScheduleAction(Period.parse(credit.get("after", NO_DELAY)), action)]
+        return [*steps, ScheduleAction(Period.parse(credit.get("after", NO_DELAY)), action)]
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Complete the transfer once its amount has arrived; a completed one can be paid again (A29)."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common import (
     PAGE_KEYS,
     PAGE_TRIGGERS,
@@ -27,7 +26,7 @@ from payment_sandbox.methods.common import (
     success_move,
 )
 from payment_sandbox.orders.actions import PROCESSOR, Action
-from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS, ONE_CLICK, RECURRING, Credential
+from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS, ONE_CLICK, RECURRING
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
@@ -50,18 +49,7 @@ USES_BY_FIELD: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING
 
 def stored_use(details: Mapping[str, Any]) -> str | None:
     """Return how a payment uses a stored card: one-click, recurring, or None."""
-    for key, use in USES_BY_FIELD.items():
-        if details.get(key) == use:
-            return use
-    return None
-
-
-def first_use(details: Mapping[str, Any]) -> str | None:
-    """Return the intended use of a card stored by a first payment; None if no card is stored."""
-    for key, use in USES_BY_FIELD.items():
-        if details.get(key) == FIRST:
-            return use
-    return None
+    return next((use for key, use in USES_BY_FIELD.items() if details.get(key) == use), None)
 
 
 class CreditCard(PageMethod):
@@ -186,35 +174,22 @@ class CreditCard(PageMethod):
         credential = terms.find_credential(attempt.asked["vault_token"])
         assert credential is not None, "``check`` has verified the token"
         credential.refuse_expired(terms.now)
-        return [self._reveal_stored_card(shown, credential), *self._charge(use, attempt)]
-
-    def _reveal_stored_card(self, echoed: Mapping[str, Any], credential: Credential) -> Reveal:
         first = {"first_authorised_transaction_id": credential.first_transaction_id}
         # Without the customer there is no authentication, so the merchant keeps the liability.
-        return Reveal({**echoed, **credential.card, "liability_shift": False, **first}, credential.brand)
-
-    def _charge(self, use: str, attempt: Transaction) -> Sequence[Step]:
+        card = {**shown, **credential.card, "liability_shift": False, **first}
+        name = "fail" if attempt.plan.get("processor") == "fails" else "settle"
+        action = Action(PROCESSOR, name, reason=attempt.plan.get("reason"))
         if use == ONE_CLICK and "after" not in attempt.plan:
-            return [self._settlement_move(attempt, self._should_fail(attempt), attempt.plan.get("reason"))]
-        action = "fail" if self._should_fail(attempt) else "settle"
-        after: Period = planned_delay(attempt, SETTLEMENT_DELAY)
-        return [
-            Move(Trigger.START),
-            ScheduleAction(after, Action(PROCESSOR, action, reason=attempt.plan.get("reason"))),
-        ]
-
-    def _should_fail(self, attempt: Transaction) -> bool:
-        return attempt.plan.get("processor") == "fails"
-
-    def _settlement_move(self, attempt: Transaction, fails: bool, reason: str | None) -> Move:
-        if fails:
-            return Move(Trigger.FAIL, reason or "The stored card was declined")
-        return success_move(attempt)
+            return [Reveal(card, credential.brand), *self.finish(attempt, action, terms)]
+        scheduled = ScheduleAction(planned_delay(attempt, SETTLEMENT_DELAY), action)
+        return [Reveal(card, credential.brand), Move(Trigger.START), scheduled]
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Settle or reject a charge to a stored card, or handle an action by the customer."""
-        if action.actor == PROCESSOR:
-            return [self._settlement_move(attempt, action.name == REJECT, action.reason)]
+        if action.name == REJECT:
+            return [Move(Trigger.FAIL, action.reason or "The stored card was declined")]
+        if action.name == SETTLE:
+            return [success_move(attempt)]
         return super().finish(attempt, action, terms)
 
     def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -223,8 +198,8 @@ class CreditCard(PageMethod):
         revealed = Reveal(card.details, card.family)
         if card.refusal is not None:
             return [revealed, Move(Trigger.FAIL, action.reason or card.refusal)]
-        use = first_use(attempt.asked)
-        stored = [StoreCard(use, card.family, card.details)] if use is not None else []
+        uses = [use for key, use in USES_BY_FIELD.items() if attempt.asked.get(key) == FIRST]
+        stored = [StoreCard(use, card.family, card.details) for use in uses[:1]]
         return [revealed, *stored, success_move(attempt)]
 
     def default_failure_reason(self, action: Action) -> str:

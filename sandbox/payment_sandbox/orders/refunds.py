@@ -140,9 +140,7 @@ def _mismatch_warning(request: RefundRequest, total_cents: Cents) -> str | None:
     assert amount_cents is not None, "it differs"
     if not request.follows_lines and abs(amount_cents - total_cents) > items:
         problem = f"is {amount_cents} cents, but order_lines add up to {total_cents} cents, which decide"
-        raise Invalid(
-            [Violation("amount", problem)],
-        )
+        raise Invalid([Violation("amount", problem)])
     return f"amount is {amount_cents} cents; order_lines take precedence: {total_cents} cents"
 
 
@@ -166,13 +164,10 @@ def _refund_lines(order: Order, requested: Sequence[LineQuantity]) -> tuple[Quan
     return quantities, total_cents
 
 
-def _excess_message(amount_cents: Cents, remaining_cents: Cents) -> str:
-    if remaining_cents <= 0:
-        return "nothing is left to refund"
-    return f"{amount_cents} cents is too much: {remaining_cents} cents are left to refund"
-
-
 def _refuse_excess(amount_cents: Cents, remaining_cents: Cents) -> Cents:
+    if amount_cents > remaining_cents > 0:
+        problem = f"{amount_cents} cents is too much: {remaining_cents} cents are left to refund"
+        raise RefundExceedsCaptured(problem)
     if amount_cents > remaining_cents:
-        raise RefundExceedsCaptured(_excess_message(amount_cents, remaining_cents))
+        raise RefundExceedsCaptured("nothing is left to refund")
     return amount_cents

@@ -134,7 +134,12 @@ class Catalogue:
             Invalid: the scenario is unknown, with the available names; or its file is invalid, with line and
             column.
         """
-        self._read_again(name)
+        for path in self._files_of(name):
+            text = read_text(path)
+            if path not in self._texts or self._texts[path][0] != text:
+                self._texts[path] = text, load_text(text, self._methods, self._check_settings, str(path))
+            fresh = self._texts[path][1]
+            self._user_scenarios = {**self._user_scenarios, fresh.name: fresh}
         known = self.scenarios
         scenario = known.get(name) if isinstance(name, str) else None
         if scenario is None:
@@ -160,11 +165,3 @@ class Catalogue:
     def _files_of(self, name: object) -> list[Path]:
         folders = [folder for folder in self._folders if folder.is_dir()]  # a test may hide them
         return [path for folder in folders for path in scenario_files(folder) if path.stem == name]
-
-    def _read_again(self, name: object) -> None:
-        for path in self._files_of(name):
-            text = read_text(path)
-            if path not in self._texts or self._texts[path][0] != text:
-                self._texts[path] = text, load_text(text, self._methods, self._check_settings, str(path))
-            scenario = self._texts[path][1]
-            self._user_scenarios = {**self._user_scenarios, scenario.name: scenario}

@@ -175,10 +175,15 @@ class _Reader:
         for key, value in node.value:
             if _value_kind(key) == "merge":
                 merged = self._merge(value) | merged
-            elif (name := self._convert_key(key)) in own:
+                continue
+            if key.id != "scalar":
+                self._refuse("a key must be plain text", key)
+            if len(key.value) > KEY_LENGTH_MAX:
+                self._refuse(f"a key has more than {KEY_LENGTH_MAX} characters", key)
+            name = self._read_text(key)
+            if name in own:
                 self._refuse(f"found duplicate key {name[:100]!r}", key)
-            else:
-                own[name] = self.convert(value)
+            own[name] = self.convert(value)
         return own | {name: value for name, value in merged.items() if name not in own}
 
     def _merge(self, node: Any) -> dict[str, Any]:
@@ -189,13 +194,6 @@ class _Reader:
                 self._refuse("only mappings can be merged in with <<", source)
             merged = self.convert(source) | merged
         return merged
-
-    def _convert_key(self, node: Any) -> str:
-        if node.id != "scalar":
-            self._refuse("a key must be plain text", node)
-        if len(node.value) > KEY_LENGTH_MAX:
-            self._refuse(f"a key has more than {KEY_LENGTH_MAX} characters", node)
-        return self._read_text(node)
 
     def _read_text(self, node: Any) -> str:
         if FORBIDDEN_CHARACTER.search(node.value):

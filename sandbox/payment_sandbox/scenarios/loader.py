@@ -129,15 +129,10 @@ def _name_violations(document: Mapping[str, Any], methods: Sequence[str]) -> Ite
     known = [*methods, *aliases] if isinstance(aliases, dict) else methods
     rules = document.get("rules")
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
-        for name in _methods_in_rule(rule):
-            if name not in known:
+        when = rule.get("when") if isinstance(rule, dict) else None
+        named = when.get("payment_method") if isinstance(when, dict) else None
+        for name in named if isinstance(named, list) else [named]:
+            if isinstance(name, str) and name not in known:
                 nearest = nearest_word(name, known)
                 message = f"{name!r} is not a known payment method{did_you_mean(nearest)}"
                 yield Violation(f"rules[{index}].when.payment_method", message, known, nearest)
-
-
-def _methods_in_rule(rule: Any) -> list[str]:
-    """Return the payment methods in a rule; empty if the rule is malformed."""
-    when = rule.get("when") if isinstance(rule, dict) else None
-    named = when.get("payment_method") if isinstance(when, dict) else None
-    return [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]

@@ -21,7 +21,16 @@ def explain(decision: ScenarioDecision) -> Decision:
         for index, rule in enumerate(decision.scenario.rules):
             differs = list(differences(rule, index, decision))
             # the fewest differences; ties are broken by more conditions, then by position
-            rank = len(differs), -_count_conditions(rule)
+            when = rule.when
+            named = (
+                when.payment_methods,
+                when.amount,
+                when.merchant_order_id,
+                when.attempt,
+                when.refund or None,
+            )
+            conditions = sum(condition is not None for condition in named) + len(when.customer)
+            rank = len(differs), -conditions
             if nearest is None or rank < nearest[0]:
                 nearest = rank, {"rule": index, "differs": differs}
         explanation["nearest"] = nearest[1] if nearest is not None else None
@@ -38,10 +47,3 @@ def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> I
         known = [actor for actor in ACTOR_KEYS if actor in subject.outcome_keys]
         actual = [actor for actor in ACTOR_KEYS if actor in rule.then]
         yield Difference(condition="then", expected=known, actual=actual)
-
-
-def _count_conditions(rule: ScenarioRule) -> int:
-    """Count the conditions of a rule."""
-    when = rule.when
-    named = (when.payment_methods, when.amount, when.merchant_order_id, when.attempt, when.refund or None)
-    return sum(condition is not None for condition in named) + len(when.customer)

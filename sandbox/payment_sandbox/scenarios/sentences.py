@@ -74,16 +74,13 @@ def _outcome_sentences(then: Rule) -> Iterator[str]:
         with_card = f" with {then['card']}" if "card" in then else ""
         yield f"{CUSTOMER_SENTENCES.get(acts, f'the customer {acts}')}{with_card}{after}{reason}"
     if "screening" in then:
-        yield f"{SCREENING_SENTENCES[str(then['screening'])]}{_describe_screening_end(then, after)}{reason}"
+        end = f", and then {SCREENING_END_VERBS[str(then['then'])]}" if "then" in then else ""
+        yield f"{SCREENING_SENTENCES[str(then['screening'])]}{end}{after}{reason}"
     if "processor" in then:
         ends = str(then["processor"])
         yield f"{PROCESSOR_SENTENCES.get(ends, ends)}{after}{reason}"
     if "credit" in then:
         yield _describe_credit(then["credit"])
-
-
-def _describe_screening_end(then: Rule, after: str) -> str:
-    return f", and then {SCREENING_END_VERBS[str(then['then'])]}{after}" if "then" in then else after
 
 
 def _describe_credit(credit: object) -> str:

@@ -152,11 +152,20 @@ class ShopInProcess:
         if not callable(job):
             raise TypeError(f"every takes a function, such as shop.read_open_orders, not {job!r}")
         label = str(name or getattr(job, "__name__", type(job).__name__))
-        interval, project = parse_interval(period), self._in_process("every")
+        try:
+            interval = (
+                Period(str(period), 0, period) if isinstance(period, timedelta) else Period.parse(period)
+            )
+        except (PeriodError, TypeError, AttributeError) as error:
+            raise ValueError(f"every takes a timedelta or a period such as PT10M, not {period!r}") from error
+        if interval.is_zero or interval.extra < timedelta():
+            raise ValueError(f"every takes a positive period; not {period!r}")
+        project = self._in_process("every")
         run, epoch = job_runner(label, job, lambda: project.is_rehearsed), project.epoch
         epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), outside_flask(run)))
 
-    def wall_clock(self) -> "AbstractContextManager[None]":
+    @contextmanager
+    def wall_clock(self) -> Iterator[None]:
         """Make ``datetime.now()``, ``time.time()`` and the like return sandbox time to the shop.
 
         Return a context manager, which needs freezegun. In the context, these functions follow every step of
@@ -165,8 +174,19 @@ class ShopInProcess:
         Raises:
             RuntimeError: freezegun is not installed, or the server runs in another process.
         """
-
-        return follow_wall_clock(self._in_process("wall_clock"))
+        project = self._in_process("wall_clock")
+        try:
+            freeze_time = freezegun.freeze_time
+        except ImportError:
+            raise RuntimeError("wall_clock needs freezegun: pip install freezegun") from None
+        timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)
+        before, clock = timeline.on_move, freezer.start()
+        timeline.on_move = clock.move_to
+        try:
+            yield
+        finally:
+            timeline.on_move = before
+            freezer.stop()
 
     def browser(self, app: Any) -> "browser.Browser":
         """Create a customer's browser, to submit forms, double-click, and return from the payment page.
@@ -410,21 +430,6 @@ class PaymentJobWarning(UserWarning):
     """A job of the shop raised an exception."""
 
 
-def parse_interval(period: str | timedelta) -> Period:
-    """Return the interval between two runs.
-
-    Raises:
-        ValueError: the value is not a period, or is not positive.
-    """
-    try:
-        parsed = Period(str(period), 0, period) if isinstance(period, timedelta) else Period.parse(period)
-    except (PeriodError, TypeError, AttributeError) as error:
-        raise ValueError(f"every takes a timedelta or a period such as PT10M, not {period!r}") from error
-    if parsed.is_zero or parsed.extra < timedelta():
-        raise ValueError(f"every takes a positive period; not {period!r}")
-    return parsed
-
-
 def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:
     """Return a function that runs the job once, on the test's event loop if any, and returns any error.
 
@@ -455,28 +460,3 @@ def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Calla
         return None
 
     return run
-
-
-FREEZEGUN_MISSING = "wall_clock needs freezegun: pip install freezegun"
-
-
-@contextmanager
-def follow_wall_clock(project: "Project") -> Iterator[None]:
-    """Make ``datetime.now()`` and the like return this project's time in the context.
-
-    Raises:
-        RuntimeError: freezegun is not installed.
-    """
-    try:
-        freeze_time = freezegun.freeze_time
-    except ImportError:
-        raise RuntimeError(FREEZEGUN_MISSING) from None
-    timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)
-    before, clock = timeline.on_move, freezer.start()
-
-    timeline.on_move = clock.move_to
-    try:
-        yield
-    finally:
-        timeline.on_move = before
-        freezer.stop()

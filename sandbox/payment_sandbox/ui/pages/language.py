@@ -44,13 +44,19 @@ class Language(NamedTuple):
         """
         return phrases(self.tag)[key].format_map(values)
 
+    @lru_cache(maxsize=4096)  # noqa: B019 (a language is a value)
     def amount(self, amount_cents: Cents) -> str:
         """Format an amount of money."""
-        return _format_amount(self.tag, amount_cents)
+        return numbers.format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=self._locale)
 
+    @lru_cache(maxsize=4096)  # noqa: B019 (a language is a value)
     def moment(self, moment: datetime) -> str:
         """Format a date and time, in UTC."""
-        return _format_moment(self.tag, moment)
+        return dates.format_datetime(moment, "long", locale=self._locale)
+
+    @property
+    def _locale(self) -> str:
+        return self.tag.replace("-", "_")
 
     def relative_moment(self, moment: datetime, now: datetime) -> str:
         """Format a time relative to now, such as "today 20:13 (in 3 hours)"."""
@@ -62,12 +68,14 @@ class Language(NamedTuple):
         )
         if moment <= now:
             return day
-        offset = dates.format_timedelta(moment - now, add_direction=True, locale=self.tag.replace("-", "_"))
+        offset = dates.format_timedelta(moment - now, add_direction=True, locale=self._locale)
         return f"{day} ({offset})"
 
+    @lru_cache(maxsize=4096)  # noqa: B019 (a language is a value)
     def short_moment(self, moment: datetime) -> str:
         """Format a day and time, without the year."""
-        return self.say("moment", day=_format_day(self.tag, moment), time=f"{moment:%H:%M}")
+        day = dates.format_skeleton("MMMd", moment, locale=self._locale)
+        return self.say("moment", day=day, time=f"{moment:%H:%M}")
 
     def label(self, labels: Labels) -> str:
         """Return the label in this language."""
@@ -103,18 +111,3 @@ def require_babel() -> None:
     """
     if find_spec("babel") is None:
         raise ModuleNotFoundError("no module named 'babel'", name="babel")
-
-
-@lru_cache(maxsize=4096)
-def _format_amount(tag: str, amount_cents: Cents) -> str:
-    return numbers.format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
-
-
-@lru_cache(maxsize=4096)
-def _format_day(tag: str, moment: datetime) -> str:
-    return dates.format_skeleton("MMMd", moment, locale=tag.replace("-", "_"))
-
-
-@lru_cache(maxsize=4096)
-def _format_moment(tag: str, moment: datetime) -> str:
-    return dates.format_datetime(moment, "long", locale=tag.replace("-", "_"))
