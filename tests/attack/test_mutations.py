@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from payment_sandbox.delivery.receivers import destination_of
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
@@ -33,7 +34,7 @@ class Caller:
     def __init__(self, server: Server, key: str = FIRST_API_KEY) -> None:
         project = server.registry.find(key)
         if project is not None:
-            server.services.courier.deliver_to(project, ShopInServer())
+            destination_of(project).receiver = ShopInServer()
         self._client = server.app.test_client()
         self._key = key
         self.failures: list[str] = []

@@ -14,7 +14,7 @@ from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.listening import ForwardedWebhook, Listener
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
-from payment_sandbox.serving.posting import webhook_poster
+from payment_sandbox.serving.posting import post_webhook
 from tests.support.driver import Sandbox, card
 from tests.support.nursery import Nursery
 from tests.support.ports import free_port
@@ -30,7 +30,7 @@ class Listening:
         self.connected = Event()
         self.error: Exception | None = None
         self.listener = Listener(
-            client, url, on_forwarded=self.forwarded.put, on_server=self._note, send=webhook_poster()
+            client, url, on_forwarded=self.forwarded.put, on_server=self._note, send=post_webhook
         )
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()

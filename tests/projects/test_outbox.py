@@ -34,18 +34,12 @@ class ManualHost(Services):
         self.received: list[str] = []
 
     def create_outbox(self, project: Project) -> Outbox:
-        return Outbox(ProjectSender(project, self))
+        return Outbox(ProjectSender(project, self.receiver, self.run))
 
     def run(self, work: Callable[[], None]) -> None:
         if not self.has_threads:
             raise RuntimeError("can't start new thread")
         self.carriers.append(work)
-
-    def pause(self, seconds: float) -> bool:
-        return False
-
-    def sends_on_waiting_thread(self, project: Project) -> bool:
-        return False
 
     def receiver(self, project: Project, url: str) -> "ManualHost":
         return self

@@ -12,11 +12,11 @@ import trustme
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
 from payment_sandbox.serving.server import Server
-from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import (
     CertificateRefused,
     certificate_names,
     create_own_context,
+    trusting_context,
 )
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
@@ -102,9 +102,7 @@ def test_a_file_without_a_certificate_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.pem"
     text.write_text("no certificate")
     with pytest.raises(CertificateRefused, match="no certificate in PEM format"):
-        Trust.of(text)
-    issuer = certificate_files(tmp_path)[2]
-    assert Trust.of(issuer).file == issuer
+        trusting_context(text)
 
 
 class SecureShop(Shop):
@@ -144,11 +142,11 @@ def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(
     """The certificate's own authority must be trusted, unless checks are disabled; http still works."""
     other = tmp_path / "other"
     other.mkdir()
-    for trusted in (None, Trust.of(certificate_files(other)[2])):
+    for trusted in (None, trusting_context(certificate_files(other)[2])):
         refused = str(outcome(Security(trusted_receivers=trusted), secure_shop.url))
         assert "is not trusted" in refused
         assert refused.endswith("; serve --webhook-ca FILE trusts the certificates in a file")
-    for trusted in (Trust.of(secure_shop.issuer), Trust.of(None, insecure=True)):
+    for trusted in (trusting_context(secure_shop.issuer), trusting_context(None, insecure=True)):
         assert outcome(Security(trusted_receivers=trusted), secure_shop.url) == 200
         assert outcome(Security(trusted_receivers=trusted), shop.url) == 200
 
@@ -158,7 +156,7 @@ def test_a_trusted_certificate_of_another_name_is_refused(tmp_path: Path) -> Non
     shop = SecureShop(tmp_path)
     try:
         url = shop.url.replace("localhost", "127.0.0.1")
-        error = str(outcome(Security(trusted_receivers=Trust.of(shop.issuer)), url))
+        error = str(outcome(Security(trusted_receivers=trusting_context(shop.issuer)), url))
         assert "127.0.0.1" in error
         assert "match" in error
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 from payment_sandbox.orders.webhooks import Undelivered, WebhookRequest
 from payment_sandbox.serving.posting import ANSWER_BYTES_MAX, post_over_network
-from payment_sandbox.serving.sessions import Trust
+from payment_sandbox.serving.tls import trusting_context
 from tests.serving.test_tls import certificate_files
 
 PIECE = 1 << 14
@@ -71,5 +71,5 @@ def test_an_answer_without_end_is_cut(kind: str, scheme: str, tmp_path: Path) ->
     receiver = FloodingReceiver(*ENDLESS[kind], tls if scheme == "https" else None)
     request = WebhookRequest(f"{scheme}://localhost:{receiver.port}/", {}, b"{}")
     with closing(receiver), pytest.raises(Undelivered, match=CUT):
-        post_over_network(request, lambda status: None, 5.0, Trust.of(issuer))
+        post_over_network(request, lambda status: None, 5.0, trusting_context(issuer))
     assert receiver.sent_bytes < ANSWER_BYTES_MAX + BUFFERED_BYTES_MAX

@@ -9,7 +9,7 @@ from weakref import ref
 import pytest
 import requests
 
-from payment_sandbox.delivery.receivers import listener_of
+from payment_sandbox.delivery.receivers import destination_of, listener_of
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server
@@ -30,9 +30,10 @@ def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve
 
 def register_in_process(sandbox: Sandbox) -> None:
     """Register a receiver and a job of the shop in the server's process."""
-    project, courier = sandbox.project_in_process, sandbox.server.services.courier
-    courier.deliver_to(project, ShopInServer(), on_waiting_thread=True, hosts=frozenset({"localhost"}))
-    courier.allow(project, frozenset({"example.com"}))
+    project = sandbox.project_in_process
+    destination = destination_of(project)
+    destination.receiver, destination.on_waiting_thread = ShopInServer(), True
+    destination.hosts, destination.allowed = frozenset({"localhost"}), frozenset({"example.com"})
     now = datetime(2026, 3, 1, tzinfo=UTC)
     project.epoch.jobs.add(Job("nightly", Period.parse("P1D"), now, lambda: None))
 
@@ -92,7 +93,7 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
         events.publish("noise")  # makes the server notice the closed connections
         events.wait_after(events.number, 0.02)
     assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
-    assert (outbox._pending, outbox._awaited) == ({}, [])
+    assert outbox._pending == {}
     assert listener_of(project)._offered == {}
 
 

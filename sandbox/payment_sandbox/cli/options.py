@@ -13,9 +13,10 @@ import click
 
 from payment_sandbox.kernel.patterns import Pattern, make_printable
 from payment_sandbox.loading import lazy
-from payment_sandbox.serving import sessions
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from payment_sandbox.serving import tls
 else:
     tls = lazy("payment_sandbox.serving.tls")
@@ -52,12 +53,12 @@ def host_names(context: click.Context, parameter: click.Parameter, names: tuple[
     return names
 
 
-def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> "sessions.Trust | None":
+def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> "SSLContext | None":
     """Return the trust settings of an option; None for the system's certificates."""
     if certificates is None and not is_insecure:
         return None
     try:
-        return sessions.Trust.of(certificates, insecure=is_insecure)
+        return tls.trusting_context(certificates, insecure=is_insecure)
     except tls.CertificateRefused as refused:
         fail(f"{option}: {refused}")
 

@@ -1,13 +1,20 @@
 """The receivers of webhooks: what they get and return, and the listener, which polls for its shop."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import count
 from threading import Condition
 from typing import Final, NamedTuple, Protocol
 
-from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookRequest, no_answer_within
+from payment_sandbox.orders.webhooks import (
+    Delivery,
+    ReceiverAnswer,
+    Reply,
+    WebhookRequest,
+    no_answer_within,
+)
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import RELAY, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -49,30 +56,54 @@ class Receiver(Protocol):
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies of an attempt, and wait for the answers; an empty list if nobody takes them now."""
-        ...
 
 
-class AttemptLabel(NamedTuple):
-    """The identity of an attempt; equal labels mean the same attempt, even after the server restarts."""
+class ProcessReceiver(Protocol):
+    """An application in this process that receives webhooks."""
 
-    webhook: str
-    number: int
-    copy: int = 1
-    by_hand: int = 0  # a unique number for a manual attempt, which is never a duplicate
+    def __call__(
+        self, request: WebhookRequest, on_status: Callable[[int], None], timeout_seconds: float, /
+    ) -> ReceiverAnswer:
+        """Deliver one webhook, and report the response's status as soon as it is known."""
 
-    def __str__(self) -> str:
-        return f"{self.webhook}/{self.number}/{self.copy}{f'/{self.by_hand}' if self.by_hand else ''}"
+    def locate_handler(self, thread_id: int) -> str | None:
+        """Locate the handler that a thread is waiting for, if any."""
+
+    def report_late_handler(self, location: str, timeout_seconds: float) -> None:
+        """Report a handler that has not answered in time, and whose call still waits for it."""
 
 
+class Destination:
+    """Where a project's webhooks go instead of over the network, and the allowed hosts on other machines."""
+
+    receiver: ProcessReceiver | None = None
+    hosts: frozenset[str] | None = None  # hosts served by the receiver; None: all hosts
+    on_waiting_thread = False  # the receiver runs on the thread that waits for the webhooks, if any
+    allowed: frozenset[str] = frozenset()  # hosts on other machines
+
+
+@dataclass(eq=False)
 class OfferedAttempt:
     """A copy of an attempt that is offered to a listener, until its answer is recorded."""
 
-    def __init__(self, label: AttemptLabel, attempt: PreparedAttempt) -> None:
-        self.label = label
-        self.attempt = attempt
-        self.is_taken = False  # by the newest listener
-        self.reply: Reply | None = None  # the shop's answer
-        self.is_recorded = False
+    attempt: PreparedAttempt
+    copy: int
+    by_hand: int  # a unique number for a manual attempt, which is never a duplicate
+    is_taken: bool = False  # by the newest listener
+    reply: Reply | None = None  # the shop's answer
+    is_recorded: bool = False
+
+    @property
+    def webhook(self) -> str:
+        """The identity of the webhook, the same even after the server restarts."""
+        project, epoch, _, delivery, *_ = self.attempt
+        return f"{project.identity.origin}-{epoch.number}-{delivery.id}"
+
+    @property
+    def label(self) -> str:
+        """The identity of the attempt."""
+        parts = (self.webhook, self.attempt.delivery.next_number, self.copy, self.by_hand or None)
+        return "/".join(str(part) for part in parts if part is not None)
 
     @property
     def is_over(self) -> bool:
@@ -103,16 +134,13 @@ class ProjectListener:
 
         A listener that does not take them in time counts as disconnected.
         """
-        delivery, seconds = attempt.delivery, attempt.timeout_seconds
+        seconds = attempt.timeout_seconds
         by_hand = next(_manual_numbers) if attempt.queued.forced else 0
-        webhook = f"{attempt.project.identity.origin}-{attempt.epoch.number}-{delivery.id}"
-        offers = [
-            OfferedAttempt(AttemptLabel(webhook, delivery.next_number, copy, by_hand), attempt)
-            for copy in range(1, attempt.effect.copies + 1)
-        ]
-        first = offers[0]
+        copies = range(1, attempt.effect.copies + 1)
+        offers = {offer.label: offer for offer in (OfferedAttempt(attempt, copy, by_hand) for copy in copies)}
+        first = next(iter(offers.values()))
         with self._changed:
-            self._offered.update((str(offer.label), offer) for offer in offers)
+            self._offered |= offers
             self._changed.notify_all()
             try:
                 is_in_time = self._changed.wait_for(
@@ -121,10 +149,10 @@ class ProjectListener:
                 self.is_connected = self.is_connected and is_in_time
                 if not first.is_taken:
                     return []
-                replies = [(offer, self._await_reply(offer, seconds)) for offer in offers]
+                replies = [(offer, self._await_reply(offer, seconds)) for offer in offers.values()]
             finally:
-                for offer in offers:
-                    self._offered.pop(str(offer.label), None)
+                for label in offers:
+                    self._offered.pop(label, None)
         return [
             DeliveryOutcome(reply, attempt.real_at, partial(self._note_recorded, offer))
             for offer, reply in replies
@@ -148,7 +176,7 @@ class ProjectListener:
     def wake(self) -> None:
         """Drop the offers of an epoch that has ended, and wake the waiting calls, which may be over."""
         with self._changed:
-            self._offered = {name: offer for name, offer in self._offered.items() if not offer.is_over}
+            self._offered = {label: each for label, each in self._offered.items() if not each.is_over}
             self._changed.notify_all()
 
     # For the listener's calls
@@ -218,8 +246,14 @@ class ProjectListener:
 
 
 _LISTENER: Final = Slot(ProjectListener)
+_DESTINATION: Final = Slot(Destination)
 
 
 def listener_of(project: Project) -> ProjectListener:
     """Return the listener of a project."""
     return project.slots.of(_LISTENER)
+
+
+def destination_of(project: Project) -> Destination:
+    """Return the destination of a project's webhooks."""
+    return project.slots.of(_DESTINATION)

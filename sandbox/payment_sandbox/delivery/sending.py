@@ -3,12 +3,17 @@
 import json
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver, listener_of
+from payment_sandbox.delivery.receivers import (
+    DeliveryOutcome,
+    PreparedAttempt,
+    Receiver,
+    destination_of,
+    listener_of,
+)
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.commands import AttemptDelivery
@@ -23,9 +28,9 @@ from payment_sandbox.orders.webhooks import (
     WebhookRequest,
 )
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch, ProcessedEvent, State
+from payment_sandbox.projects.epoch import Epoch, ProcessedEvent
 from payment_sandbox.projects.journal import truncate_masked
-from payment_sandbox.projects.outbox import NO_CHANGES, Outbox, QueuedDelivery
+from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset, weakly
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import NotStored
@@ -45,43 +50,26 @@ RETRY_SECONDS: float = 0.5
 log = logging.getLogger(__name__)
 
 
-class Host(Protocol):
-    """Whatever delivers for the projects of a server: its threads, and the receivers in its reach."""
-
-    def run(self, work: Callable[[], None], /) -> object:
-        """Run work on another thread.
-
-        Raises:
-            RuntimeError: the system has no more threads.
-        """
-
-    def receiver(self, project: Project, url: str) -> Receiver:
-        """Return the receiver at an address."""
-        ...
-
-    def sends_on_waiting_thread(self, project: Project) -> bool:
-        """Whether the thread that waits for a project's webhooks sends them."""
-        ...
-
-    def pause(self, seconds: float) -> bool:
-        """Wait in real time; return True once the server stops."""
-        ...
-
-
 class ProjectSender:
     """Sends the webhooks of a project; the sender of its outboxes."""
 
-    def __init__(self, project: Project, host: Host) -> None:
+    def __init__(
+        self,
+        project: Project,
+        find_receiver: Callable[[Project, str], Receiver],
+        run: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """Send to the receivers that ``find_receiver`` returns for their addresses."""
         self._find_project = weakly(project)
-        self._host = host
-        self.project_id = project.project_id
-        self.run = host.run
+        self._project_id = project.project_id
+        self._find_receiver = find_receiver
+        self.run = run
         self.monotonic_seconds = project.services.real.monotonic_seconds
         self.on_idle = partial(project.events.publish, "idle")
 
     def sends_on_waiting_thread(self) -> bool:
         """Whether the thread that waits for the webhooks sends them."""
-        return self._host.sends_on_waiting_thread(self._find_project())
+        return destination_of(self._find_project()).on_waiting_thread
 
     def wake(self) -> None:
         """Wake the waiting calls of the listener."""
@@ -92,20 +80,24 @@ class ProjectSender:
 
         The answer to a webhook whose epoch has ended is discarded.
         """
-        with suppress(ProjectReset):
+        try:
             project = self._find_project()
             epoch = project.epoch
             while epoch.outbox is outbox and not outbox.is_closed:
-                attempt = self._prepare(project, epoch, queued)
+                attempt = _prepare(project, epoch, queued)
                 if attempt is None:
                     break
                 outcomes = self._receive(attempt)
                 for copy, outcome in enumerate(outcomes):
-                    self._until_stored(epoch, _record_attempt, attempt, outcome, copy > 0)
+                    _until_stored(outbox, _record_attempt, attempt, outcome, copy > 0)
                     if outcome.on_recorded is not None:
                         outcome.on_recorded()
-                if outcomes or self._until_stored(epoch, _record_unsent, attempt):
+                if outcomes or _until_stored(outbox, _record_unsent, attempt):
                     return bool(outcomes)
+        except ProjectReset:
+            pass
+        except Exception:  # the next webhook must still be delivered
+            log.exception("webhook %s of project %s was not delivered", queued.delivery_id, self._project_id)
         return True
 
     def _receive(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
@@ -113,69 +105,64 @@ class ProjectSender:
             return [DeliveryOutcome(reply, attempt.real_at)]
         project, url = attempt.project, attempt.request.url
         is_forwarded = url == attempt.epoch.state.settings.forward_to
-        receiver = listener_of(project) if is_forwarded else self._host.receiver(project, url)
+        receiver = listener_of(project) if is_forwarded else self._find_receiver(project, url)
         return receiver.post(attempt)
 
-    def _until_stored(self, epoch: Epoch, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Run ``work``, and retry until the result is stored.
 
-        Without the retry, the next webhook could overtake this webhook, or the shop could get it twice.
-        """
-        while True:
-            try:
-                return work(*arguments)
-            except NotStored as failed:
-                if epoch.outbox.is_closed:
-                    raise ProjectReset(str(failed)) from failed
-                if self._host.pause(RETRY_SECONDS):
-                    raise
-                log.warning("storing a webhook attempt failed, retrying: %s", failed)
+def _until_stored(outbox: Outbox, work: Callable[..., bool | None], *arguments: Any) -> bool | None:
+    """Run ``work``, and retry until the result is stored.
 
-    def _prepare(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
-        """Prepare an attempt; return None if nothing needs to be sent now."""
-        while True:
-            state, delivery = epoch.state, epoch.store.delivery(queued.delivery_id)
-            if delivery is None or _is_over(delivery, queued):
-                return None
-            effect = _choose_effect(epoch, delivery, queued)
-            if not _is_postponed(state, delivery, queued, effect):
-                url = queued.changed.url or standard_url(state.settings, delivery)
-                body = queued.changed.body or standard_body(project, delivery)
-                return PreparedAttempt(
-                    project,
-                    epoch,
-                    queued,
-                    delivery,
-                    WebhookRequest(url, WEBHOOK_HEADERS, body.encode()),
-                    epoch.now(),
-                    project.services.real.wall_now(),
-                    effect,
-                    state.settings.webhook_timeout,
-                )
-            if self._until_stored(epoch, _try_to_postpone, project, epoch, queued, effect):
-                return None  # else another webhook has been swapped in the meantime
+    Without the retry, the next webhook could overtake this webhook, or the shop could get it twice.
+    """
+    while True:
+        try:
+            return work(*arguments)
+        except NotStored as failed:
+            if outbox.pause(RETRY_SECONDS):
+                raise ProjectReset(str(failed)) from failed
+            log.warning("storing a webhook attempt failed, retrying: %s", failed)
 
 
-def _try_to_postpone(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery by a delay, or until the next webhook has been sent (SCN-06).
+def _prepare(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
+    """Prepare an attempt; return None if nothing needs to be sent now."""
+    settings, delivery = epoch.state.settings, epoch.store.delivery(queued.delivery_id)
+    if delivery is None or _is_over(delivery, queued):
+        return None
+    effect = _choose_effect(epoch, delivery, queued)
+    if isinstance(effect, Delay | Swap) and _until_stored(
+        epoch.outbox, _postpone, project, epoch, queued, effect
+    ):
+        return None
+    url = queued.url or standard_url(settings, delivery)
+    body = queued.body or standard_body(project, delivery)
+    request = WebhookRequest(url, WEBHOOK_HEADERS, body.encode())
+    at, real_at = epoch.now(), project.services.real.wall_now()
+    timeout_seconds = settings.webhook_timeout
+    return PreparedAttempt(project, epoch, queued, delivery, request, at, real_at, effect, timeout_seconds)
 
-    A swapped webhook waits as long as a retry does, so that the end of an advance does not decide its place.
-    Return False if the webhook must be sent now.
+
+def _postpone(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: Delay | Swap) -> bool:
+    """Postpone an attempt by a delay, or until the next webhook has been sent (SCN-06).
+
+    Each attempt is postponed at most once, and no manual resend. A swapped webhook waits as long as a retry
+    does, so that the end of an advance does not decide its place. Return False if the webhook must be sent
+    now.
     """
     with project.edit(epoch) as edit:
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None or _is_over(delivery, queued):
             return True
-        if not _is_postponed(edit.state, delivery, queued, effect):
+        is_swap = isinstance(effect, Swap)
+        if queued.forced or delivery.is_postponed or (is_swap and edit.state.swapped):
             return False
         _count_match(edit, delivery, effect)
         edit.store_delivery(delivery._replace(postponed=True, postponed_number=delivery.next_number))
         period = effect.period if isinstance(effect, Delay) else RETRY_AFTER
         due = AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number)
         edit.schedule(period.after(edit.now), due)
-        if isinstance(effect, Swap):
+        if is_swap:
             edit.state = edit.state._replace(swapped=(delivery.id,))
-    return True
+        return True
 
 
 def standard_url(settings: Settings, delivery: Delivery) -> str:
@@ -200,7 +187,7 @@ def _record_unsent(attempt: PreparedAttempt) -> bool:
     A resend with changes is not repeated later, so it counts as a failed attempt.
     """
     project, queued = attempt.project, attempt.queued
-    if queued.changed != NO_CHANGES:
+    if queued.is_changed:
         _record_attempt(attempt, DeliveryOutcome(Reply(0.0, error=NO_LISTENER), attempt.real_at))
         return True
     with project.edit(attempt.epoch, attempt.at) as edit:
@@ -230,7 +217,7 @@ def _record_attempt(sent: PreparedAttempt, outcome: DeliveryOutcome, is_copy: bo
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None:  # dropped in the meantime, to make room for newer webhooks
             return
-        is_changed, state = queued.changed != NO_CHANGES, delivery.state
+        is_changed, state = queued.is_changed, delivery.state
         number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
         request, reply = _mask(project.masking, sent.request, outcome.reply)
         attempt = WebhookAttempt(number, sent.at, outcome.sent_at, request, reply)
@@ -307,7 +294,7 @@ def _mask(masking: Masking, request: WebhookRequest, reply: Reply) -> tuple[Webh
 
 def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
     """Return the effect of a fault or of the rehearsal on the next attempt; none if it has overrides."""
-    if queued.changed != NO_CHANGES:
+    if queued.is_changed:
         return NO_EFFECT
     for faults in (epoch.state.faults, epoch.state.scenario_faults):
         if faults.webhooks and (effect := faults.webhook_effect(delivery)) is not None:
@@ -323,10 +310,3 @@ def _count_match(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
         edit.state = edit.state._replace(faults=own)
     elif (of_scenario := edit.state.scenario_faults.count_webhook(delivery)) is not None:
         edit.state = edit.state._replace(scenario_faults=of_scenario)
-
-
-def _is_postponed(state: State, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
-    """Whether an effect postpones an attempt: at most once, and no manual resend."""
-    if isinstance(effect, Delay) or (isinstance(effect, Swap) and not state.swapped):
-        return not (queued.forced or delivery.is_postponed)
-    return False

@@ -27,7 +27,6 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import ResendChanges
 
 
 class CommandHandler(Protocol):
@@ -192,7 +191,7 @@ class ResentDelivery:
 
     def run(self, edit: Edit, command: Resend) -> None:
         """Send the webhook."""
-        edit.resend(command.delivery_id, ResendChanges(command.url, command.body))
+        edit.send(command.delivery_id, forced=True, url=command.url, body=command.body)
 
 
 HANDLERS: Final[dict[type[Command], CommandHandler]] = {

@@ -10,7 +10,7 @@ from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch, unannounced
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.order_logs import OrderLog, order_logs
-from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
+from payment_sandbox.projects.outbox import HeldDeliveries, QueuedDelivery
 from payment_sandbox.projects.project import Project
 
 
@@ -86,21 +86,20 @@ def redeliver(
         Unknown: the project has no such delivery.
         Invalid: the body contains a secret, and would be stored until it is sent.
     """
-    delivery, changes = find_delivery(project, delivery_id), ResendChanges(url, body)
+    delivery = find_delivery(project, delivery_id)
     if after is not None:
-        _resend_later(project, delivery, changes, Period.parse(after))
+        if body is not None and project.masking.mask_text(body) != body:
+            message = f"must not contain {SECRET_KINDS} if sent later, because it is stored until then"
+            raise Invalid([Violation("body", message)])
+        with project.edit() as edit:
+            command = Resend(delivery.order_id, delivery_id, 0, url, body)
+            edit.schedule(Period.parse(after).after(edit.now), command)
         return delivery
-    queued = QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changes)
-    project.epoch.outbox.send_now(queued)
+    outbox = project.epoch.outbox
+    held = HeldDeliveries(outbox)
+    outbox.put(QueuedDelivery(delivery_id, delivery.order_id, True, url, body), held)
+    outbox.send_held(held)
     sent = project.epoch.store.delivery(delivery_id)
     if sent is None:
         raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer webhooks")
     return sent
-
-
-def _resend_later(project: Project, delivery: Delivery, changes: ResendChanges, after: Period) -> None:
-    if changes.body is not None and project.masking.mask_text(changes.body) != changes.body:
-        message = f"must not contain {SECRET_KINDS} if sent later, because it is stored until then"
-        raise Invalid([Violation("body", message)])
-    with project.edit() as edit:
-        edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery.id, 0, *changes))

@@ -161,15 +161,17 @@ def with_cause(record_id: str) -> Caller:
 
 
 @contextmanager
-def as_waiting_thread() -> Iterator[WaitingThread]:
-    """Let this thread deliver the webhooks of the context itself."""
+def as_waiting_thread() -> Iterator[None]:
+    """Let this thread send the webhooks of the context itself; at its end, other threads send the rest."""
     inner = _derived_caller()
     inner.waiting = waiting = WaitingThread()
     try:
         with inner:
-            yield waiting
+            yield
     finally:
         waiting.thread_id = None
+        for outbox in waiting.outboxes:
+            outbox.start_thread()
 
 
 def during_delivery(outbox: object) -> Caller:

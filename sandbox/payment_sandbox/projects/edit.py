@@ -30,7 +30,7 @@ from payment_sandbox.projects.journal import (
     Record,
     RecordedDecision,
 )
-from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.projects.unmatched import faults_unmatched
@@ -191,17 +191,14 @@ class Edit:
         """Store a webhook's next version."""
         self._deliveries[delivery.id] = delivery
 
-    def send(self, delivery_id: str) -> None:
-        """Send a webhook now; a no-op for a webhook dropped to make room for newer webhooks."""
-        delivery = self.delivery(delivery_id)
-        if delivery is not None:
-            self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
+    def send(self, delivery_id: str, **resend: Any) -> None:
+        """Send a webhook now; a no-op for a webhook dropped to make room for newer webhooks.
 
-    def resend(self, delivery_id: str, changes: ResendChanges) -> None:
-        """Resend a webhook with manual changes."""
+        ``resend`` has the fields of a manual resend (``QueuedDelivery``).
+        """
         delivery = self.delivery(delivery_id)
         if delivery is not None:
-            self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changes))
+            self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, **resend))
 
     def release_swapped(self) -> None:
         """Send the webhook deferred by a ``swap``, if any, and take its attempt off the agenda."""

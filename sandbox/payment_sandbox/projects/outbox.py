@@ -1,10 +1,10 @@
 """The outbox of an epoch: the webhooks to send now, and their states."""
 
-import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from threading import Condition
 from typing import Final, NamedTuple, Protocol
 
@@ -15,22 +15,18 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 # snapshot restores or a store hands over what was in flight. Retries and delays are commands on the
 # timeline, and enter when they are due.
 #
-#            an edit                           a manual resend
-#       ┌───────┴────────┐                            │
-#       v                v                            v
-#     HELD ──────────> QUEUED ───────────────────> SENDING ──> DONE
-#       │  its holder           send_due           ^   │
-#       └────────────── its call ──────────────────┘   └──> UNSENT
+#     HELD ──> QUEUED ──> SENDING ──> DONE
+#       └────────────────────^ └────> UNSENT
 #
 # HELD: the call that caused the webhook has not answered. A shop must know the order that a webhook is about,
 #   so webhooks follow the response (SET-59), and the end of the call queues them. If the shop makes the call
 #   during a request from its test, the end of that request does. A call whose webhooks must precede its
-#   response sends them itself (SET-60).
+#   response sends them itself (SET-60), as does a manual resend: its call cannot wait for another thread,
+#   whose receiver may be waiting for this very call.
 # QUEUED: the webhook waits for its turn: first in, first out, so an order's do not overtake each other.
 # SENDING: one thread gives it to its receiver and records the answer. ``send_due`` sends what is queued, on a
 #   thread of the courier or, in a test without sockets, on the thread that is about to wait for the webhooks,
-#   because handlers must see the test's transaction. A manual resend skips the queue: its call cannot wait
-#   for a thread whose receiver may be waiting for this very call.
+#   because handlers must see the test's transaction.
 # DONE: the attempt is recorded, or nothing was to be sent, or a reset has dropped the webhook.
 # UNSENT: nobody takes it, because no listener is connected. No attempt is counted; a listener that connects
 #   (and then looks for unsent ones), or the end of the forwarding, sends it as a new entry.
@@ -53,34 +49,32 @@ class SendingState(StrEnum):
 
 HELD, QUEUED, SENDING, DONE, UNSENT = SendingState
 MOVES: Final[Mapping[SendingState | None, Collection[SendingState]]] = {
-    None: (HELD, QUEUED, SENDING),
+    None: (HELD, QUEUED),
     HELD: (QUEUED, SENDING, DONE),
     QUEUED: (SENDING, DONE),
     SENDING: (DONE, UNSENT),
 }
 """The possible moves by the state before; None for a new entry."""
 EXTRA_DELIVERIES_MAX: Final = 50
+"""Deliveries that a caller awaits in addition to its own, because they may be caused by handlers of these.
 
-log = logging.getLogger(__name__)
-
-
-class ResendChanges(NamedTuple):
-    """Changes to a resent webhook; None keeps the original value."""
-
-    url: str | None = None
-    body: str | None = None
-
-
-NO_CHANGES: Final = ResendChanges()
+They look like deliveries caused by other clients. Without the limit, a caller would wait for all traffic.
+"""
 
 
 class QueuedDelivery(NamedTuple):
-    """A queued delivery; a manual resend is ``forced``, and may have ``changed`` values."""
+    """A queued delivery; a manual resend is ``forced``, and may have another URL or body."""
 
     delivery_id: str
     order_id: str
     forced: bool = False
-    changed: ResendChanges = NO_CHANGES
+    url: str | None = None
+    body: str | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the webhook differs from the original."""
+        return self.url is not None or self.body is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +84,9 @@ class OutboxEntry:
     queued: QueuedDelivery
     state: SendingState | None = None
     result: SendingState = DONE
+
+
+ORDER_ID: Final = attrgetter("queued.order_id")
 
 
 @dataclass(slots=True, eq=False)
@@ -107,42 +104,26 @@ class HeldDeliveries:
         return self.outbox is outbox and not self.is_over
 
 
-@dataclass(slots=True, eq=False)
-class AwaitedDeliveries:
-    """The deliveries awaited by a caller: all those of its orders, and a few more, caused by handlers.
-
-    Deliveries caused by the shop's handlers look like deliveries caused by other clients, so their number is
-    limited. Without the limit, a caller would wait as long as there is traffic.
-    """
-
-    orders: frozenset[str]
-    remaining: int
-    extra_remaining: int = EXTRA_DELIVERIES_MAX
-
-
 class Sender(Protocol):
     """Sends the webhooks of a project."""
 
-    project_id: str
-    run: Callable[[Callable[[], None]], object]
-    """Runs work on another thread; raises RuntimeError if the system has no more threads."""
-    monotonic_seconds: Callable[[], float]
-
-    def send(self, outbox: "Outbox", queued: QueuedDelivery) -> bool:
+    def send(self, outbox: "Outbox", queued: QueuedDelivery, /) -> bool:
         """Send one webhook, and record the answer; return False if nobody takes it now."""
-        ...
+
+    def run(self, work: Callable[[], None], /) -> object:
+        """Run work on another thread; raises RuntimeError if the system has no more threads."""
 
     def sends_on_waiting_thread(self) -> bool:
         """Whether the thread that waits for the webhooks sends them."""
-        ...
+
+    def monotonic_seconds(self) -> float:
+        """Return real seconds."""
 
     def wake(self) -> None:
         """Wake the waiting calls of the project's listener, which may be over."""
-        ...
 
-    def on_idle(self) -> None:
+    def on_idle(self) -> object:
         """Handle the end of all sending."""
-        ...
 
 
 class Outbox:
@@ -153,7 +134,7 @@ class Outbox:
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
         self._pending: dict[OutboxEntry, None] = {}  # those that callers wait for, oldest first
         self._queue: deque[OutboxEntry] = deque()
-        self._awaited: list[AwaitedDeliveries] = []
+        self._ended = 0  # the number of webhooks that are no longer pending
         self._is_carried = False
         self.is_closed = sender is None
 
@@ -167,12 +148,7 @@ class Outbox:
             self._pending[entry] = None
         elif to not in MOVES:
             del self._pending[entry]
-        change = (before is None) - (to not in MOVES)
-        for awaited in self._awaited if change else ():
-            if entry.queued.order_id in awaited.orders:
-                awaited.remaining += change
-            elif change < 0 and not awaited.remaining:
-                awaited.extra_remaining -= 1
+            self._ended += 1
 
     def put(self, queued: QueuedDelivery, held: HeldDeliveries | None = None) -> None:
         """Queue or hold a webhook."""
@@ -224,12 +200,9 @@ class Outbox:
         while entry is not None:
             try:
                 self._send(entry)
-            except KeyboardInterrupt:  # on a test's thread, whose run ends
+            except BaseException:  # such as KeyboardInterrupt on a test's thread, whose run ends
                 self._next(entry, is_over=True)
                 raise
-            except BaseException:  # the next webhook must still be delivered
-                names = entry.queued.delivery_id, self._sender.project_id
-                log.exception("webhook %s of project %s was not delivered", *names)
             is_over = is_enough()
             entry = self._next(entry, is_over=is_over)
         if is_over:
@@ -258,15 +231,6 @@ class Outbox:
         if not (self._pending or self.is_closed):
             self._sender.on_idle()
 
-    def send_now(self, queued: QueuedDelivery) -> None:
-        """Send a webhook on this thread, outside the queue."""
-        with self._changed:
-            if self.is_closed:
-                return
-            entry = OutboxEntry(queued)
-            self._move(entry, SENDING)
-        self._send_outside_queue(entry)
-
     def send_held(self, held: HeldDeliveries) -> None:
         """Send the held webhooks on this thread, and return once they are answered."""
         while True:
@@ -275,15 +239,12 @@ class Outbox:
                     break
                 entry = held.entries.popleft()
                 self._move(entry, SENDING)
-            self._send_outside_queue(entry)
+            try:
+                self._send(entry)
+            finally:
+                with self._changed:
+                    self._end(entry)
         self.release(held)
-
-    def _send_outside_queue(self, entry: OutboxEntry) -> None:
-        try:
-            self._send(entry)
-        finally:
-            with self._changed:
-                self._end(entry)
 
     # Wait
 
@@ -299,31 +260,33 @@ class Outbox:
         """
         if self.is_idle:
             return True
+        self.start()
         monotonic_seconds = self._sender.monotonic_seconds
         until_seconds = monotonic_seconds() + timeout_seconds
-        self.start()
-        with self._changed:
-            pending = [entry.queued.order_id for entry in self._pending]
-            names = frozenset(pending if orders is None else orders)
-            awaited = AwaitedDeliveries(names, sum(map(names.__contains__, pending)))
-            self._awaited.append(awaited)
+        names = frozenset(map(ORDER_ID, list(self._pending)) if orders is None else orders)
+        ended_max: int | None = None
 
         def is_settled() -> bool:
-            is_settled = not (awaited.remaining or awaited.extra_remaining > 0)
-            return is_settled or self.is_closed or not self._pending
-
-        try:
-            if (waiting := caller().waiting_thread()) is not None:
-                waiting.send_due(lambda: is_settled() or is_enough() or monotonic_seconds() >= until_seconds)
-            if caller().is_handling(self):  # the callback would wait for its own end
+            nonlocal ended_max
+            if self.is_closed or not self._pending:
                 return True
-            remaining_seconds = max(until_seconds - monotonic_seconds(), 0.0)
-            with self._changed:
-                self._changed.wait_for(lambda: is_settled() or is_enough(), remaining_seconds)
-                return is_settled()
-        finally:
-            with self._changed:
-                self._awaited.remove(awaited)
+            if ended_max is None and names.isdisjoint(map(ORDER_ID, list(self._pending))):
+                ended_max = self._ended + EXTRA_DELIVERIES_MAX
+            return ended_max is not None and self._ended >= ended_max
+
+        if (waiting := caller().waiting_thread()) is not None:
+            waiting.send_due(lambda: is_settled() or is_enough() or monotonic_seconds() >= until_seconds)
+        if caller().is_handling(self):  # the callback would wait for its own end
+            return True
+        remaining_seconds = max(until_seconds - monotonic_seconds(), 0.0)
+        with self._changed:
+            self._changed.wait_for(lambda: is_settled() or is_enough(), remaining_seconds)
+            return is_settled()
+
+    def pause(self, seconds: float) -> bool:
+        """Wait in real time; return True once the outbox is closed."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.is_closed, seconds)
 
     def wake(self) -> None:
         """Wake the waiting threads to check ``is_enough`` again."""

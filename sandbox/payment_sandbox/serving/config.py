@@ -12,14 +12,13 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.front import Limits
     from payment_sandbox.serving.lazy_servers import SiteServer
     from payment_sandbox.serving.services import Observer
-    from payment_sandbox.serving.sessions import Trust
 
 
 class Security(NamedTuple):
     """The TLS context for https, if any, and the trusted certificates of webhook receivers."""
 
     tls: "SSLContext | None" = None
-    trusted_receivers: "Trust | None" = None
+    trusted_receivers: "SSLContext | None" = None
     authority: Path | None = None  # the sandbox's own certificate, which clients must trust
 
     @property

@@ -1,36 +1,27 @@
 """The courier: the receivers in reach of the server, and a thread per outbox that is not empty."""
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from contextvars import copy_context
 from functools import partial
-from threading import Event
-from typing import Final
+from ssl import SSLContext
 from urllib.parse import urlsplit
 
-from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt, Receiver
+from payment_sandbox.delivery.receivers import (
+    DeliveryOutcome,
+    PreparedAttempt,
+    ProcessReceiver,
+    Receiver,
+    destination_of,
+)
 from payment_sandbox.orders.webhooks import NOT_DELIVERED_TO, NOT_SENT_IN_TESTS, Reply, Send
-from payment_sandbox.projects.caller import as_waiting_thread, caller
+from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.effects import Together
 from payment_sandbox.serving.binding import is_local
-from payment_sandbox.serving.posting import Posting, ProcessReceiver, post_over_network
+from payment_sandbox.serving.posting import Posting, post_over_network
 from payment_sandbox.serving.realtime import wall_now
-from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
 
-
-class Destination:
-    """A project's receiver of webhooks in this process, and the allowed hosts on other machines."""
-
-    receiver: ProcessReceiver | None = None
-    hosts: frozenset[str] | None = None  # hosts served by the receiver; None: all hosts
-    on_waiting_thread = False  # the receiver runs on the thread that waits for the webhooks
-    allowed: frozenset[str] = frozenset()  # hosts on other machines
-
-
-DESTINATION: Final = Slot(Destination)
 Run = Callable[[Callable[[], None]], object]
 
 
@@ -40,7 +31,7 @@ class Courier:
     def __init__(
         self,
         *,
-        trusted: Trust | None = None,
+        trusted: SSLContext | None = None,
         local_only: bool = False,
         allowed_hosts: Collection[str] = (),
     ) -> None:
@@ -49,43 +40,15 @@ class Courier:
         With ``local_only``, webhooks go only to this machine and to hosts that a project allows;
         ``allowed_hosts`` are the only hosts on the network.
         """
-        self._ending = Event()
         self._local_only = local_only
         self.allowed_hosts = tuple(map(normal_host, allowed_hosts))
         self._post_over_network = partial(post_over_network, trusted=trusted)
         self._threads = Threads("courier")
         self.run = self._threads.run
 
-    def deliver_to(
-        self,
-        project: Project,
-        receiver: ProcessReceiver | None,
-        *,
-        on_waiting_thread: bool = False,
-        hosts: frozenset[str] | None = None,
-    ) -> None:
-        """Deliver a project's webhooks to an application in this process; None switches back to the network.
-
-        With ``on_waiting_thread``, the application runs on the thread that waits for the webhooks, if any.
-        With ``hosts``, webhooks to other hosts go over the network.
-        """
-        destination = project.slots.of(DESTINATION)
-        destination.receiver, destination.hosts = receiver, hosts
-        destination.on_waiting_thread = on_waiting_thread
-
-    def allow(self, project: Project, hosts: frozenset[str]) -> None:
-        """Allow deliveries of a project's webhooks to these hosts on other machines."""
-        project.slots.of(DESTINATION).allowed = hosts
-
-    def receiver_of(self, project: Project) -> ProcessReceiver | None:
-        """Return the in-process receiver of a project's webhooks, if any."""
-        return project.slots.of(DESTINATION).receiver
-
-    # The host of the projects
-
     def receiver(self, project: Project, url: str) -> Receiver:
         """Return the receiver at an address: the application in this process, or a server on the network."""
-        destination, host = project.slots.of(DESTINATION), urlsplit(url).hostname or ""
+        destination, host = destination_of(project), urlsplit(url).hostname or ""
         if destination.receiver is not None and (destination.hosts is None or host in destination.hosts):
             return _ApplicationInProcess(self.run, destination.receiver, destination.on_waiting_thread)
         if self._local_only and not is_local(host) and host not in destination.allowed:
@@ -98,33 +61,8 @@ class Courier:
             return _Nobody(f"{NOT_DELIVERED_TO} {', '.join(self.allowed_hosts)}; {advice}")
         return _HttpAddress(self.run, self._post_over_network)
 
-    def sends_on_waiting_thread(self, project: Project) -> bool:
-        """Whether the thread that waits for a project's webhooks sends them."""
-        return project.slots.of(DESTINATION).on_waiting_thread
-
-    def pause(self, seconds: float) -> bool:
-        """Wait in real time; return True once the server stops."""
-        return self._ending.wait(seconds)
-
-    @contextmanager
-    def waiting(self, project: Project | None = None) -> Iterator[None]:
-        """Defer deliveries to this thread within the context; at its end, hand the rest to other threads.
-
-        If a job of the project makes the call, the advance on this thread delivers after the job.
-        """
-        if project is not None and project.epoch.jobs.running and caller().waiting_thread() is not None:
-            yield
-            return
-        with as_waiting_thread() as waiting:
-            try:
-                yield
-            finally:
-                for outbox in waiting.outboxes:
-                    outbox.start_thread()
-
     def stop(self) -> None:
         """Accept no more work; deliveries in flight are abandoned with the process."""
-        self._ending.set()
         self._threads.stop()
 
 

@@ -172,7 +172,7 @@ class ServerServices(Services):
 
     def create_outbox(self, project: Project) -> Outbox:
         """Create an outbox whose webhooks the courier delivers."""
-        return Outbox(ProjectSender(project, self.courier))
+        return Outbox(ProjectSender(project, self.courier.receiver, self.courier.run))
 
     def wake(self, project: Project) -> None:
         """Reschedule the project's next check."""

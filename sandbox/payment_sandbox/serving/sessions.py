@@ -3,9 +3,7 @@
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
-from http.client import RemoteDisconnected
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.loading import lazy
@@ -13,45 +11,13 @@ from payment_sandbox.serving.binding import port_of
 
 if TYPE_CHECKING:
     from http import cookiejar
-    from ssl import SSLContext
 
     import requests
-    import urllib3
-
-    from payment_sandbox.serving import tls
-
 else:
     cookiejar = lazy("http.cookiejar")
     requests = lazy("requests")
-    urllib3 = lazy("urllib3")
-    tls = lazy("payment_sandbox.serving.tls")
 
 CONNECTIONS_MAX: Final = 100
-
-
-class Trust(NamedTuple):
-    """A session's trust beyond the system's certificates: certificates in a file, or any certificate."""
-
-    tls: "SSLContext"
-    file: Path | None = None
-
-    @classmethod
-    def of(cls, file: Path | None, *, insecure: bool = False) -> "Trust":
-        """Trust the certificates in a file, or any certificate.
-
-        Raises:
-            CertificateRefused: the file has no certificate.
-        """
-        return cls(tls.trusting_context(file, insecure=insecure), None if insecure else file)
-
-
-def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters.HTTPAdapter") -> None:
-    """Apply additional trust to a session, with this adapter for its connections."""
-    if trust.file is None:
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user accepted it
-    adapter.init_poolmanager(CONNECTIONS_MAX, CONNECTIONS_MAX, ssl_context=trust.tls)
-    session.mount("https://", adapter)
-    session.verify = False if trust.file is None else str(trust.file)  # requests adds the file to the context
 
 
 def direct_session(api_key: str | None = None) -> "requests.Session":
@@ -69,15 +35,9 @@ def direct_session(api_key: str | None = None) -> "requests.Session":
     return session
 
 
-PLAIN_HTTP_REASONS: Final = (
-    "WRONG_VERSION_NUMBER",
-    "RECORD_LAYER_FAILURE",
-    "HTTP_REQUEST",
-    "UNKNOWN_PROTOCOL",
-)
+HTTP_REASONS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
 REFUSED: Final = "connection refused"
 NOT_TRUSTED: Final = "is not trusted: "
-CLOSED_SENTENCE: Final = "{address} closed the connection without a response"
 SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
     (ConnectionRefusedError, f"{REFUSED}: no server listens on {{address}}"),
     (socket.gaierror, "the host name {host} cannot be resolved"),
@@ -86,10 +46,7 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
         f"the TLS certificate of {{address}} {NOT_TRUSTED}{{cause.verify_message}}",
     ),
     (ssl.SSLError, "TLS with {address} failed: {cause.reason}"),
-    (RemoteDisconnected, CLOSED_SENTENCE),
-    (ConnectionResetError, CLOSED_SENTENCE),
-    (ConnectionAbortedError, CLOSED_SENTENCE),
-    (BrokenPipeError, CLOSED_SENTENCE),
+    (ConnectionError, "{address} closed the connection without a response"),
     (TimeoutError, "{address} did not answer in time"),
     (OSError, "{address} cannot be reached: {cause.strerror}"),
 )
@@ -98,7 +55,7 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
 def describe_failure(error: BaseException, url: str) -> str:
     """Describe the failure of a request to this URL in a sentence with the address."""
     for cause in causes(error):
-        if isinstance(cause, ssl.SSLError) and cause.reason in PLAIN_HTTP_REASONS:
+        if isinstance(cause, ssl.SSLError) and cause.reason in HTTP_REASONS:
             return f"{address_of(url)} serves plain http, but the address says https"
         for kind, sentence in SENTENCES:
             if isinstance(cause, kind) and (kind is not OSError or cause.strerror):

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cache
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
@@ -81,6 +82,7 @@ def _refuse_name(name: str) -> None:
         ) from error
 
 
+@cache
 def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
     """Create a client context that trusts the system's certificates and a file's, or any certificate.
 

@@ -15,6 +15,7 @@ from payment_sandbox.client import project_review
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
+from payment_sandbox.delivery.receivers import destination_of
 from payment_sandbox.judge import review
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import lazy
@@ -100,8 +101,7 @@ class ShopInProcess:
         """
         if thread not in (WAITING_THREAD, OWN_THREAD):
             raise ValueError(f"thread is {thread!r}, but must be {WAITING_THREAD!r} or {OWN_THREAD!r}")
-        project, server = self._in_process("deliver_to"), self.server.in_process
-        assert server is not None, "the project belongs to a server in this process"
+        project = self._in_process("deliver_to")
         waits = thread == WAITING_THREAD
         receiver = receiving.ShopReceiver(app, host, on_waiting_thread=waits, report=self.server.report)
         before = project.settings.webhook_url
@@ -113,7 +113,9 @@ class ShopInProcess:
             self._previous_url = before
         self._close_receiver()
         self._receiver = receiver
-        server.services.courier.deliver_to(project, receiver, on_waiting_thread=waits, hosts=_host_set(hosts))
+        destination = destination_of(project)
+        destination.receiver, destination.hosts = receiver, _host_set(hosts)
+        destination.on_waiting_thread = waits
 
     @property
     def application(self) -> Any:
@@ -125,13 +127,14 @@ class ShopInProcess:
 
         Webhooks go only to this machine and to ``hosts``.
         """
-        project, server = self._project, self.server.in_process
-        if project is None or server is None:
+        project = self._project
+        if project is None:
             return
-        server.services.courier.allow(project, _host_set(hosts) or frozenset())
+        destination = destination_of(project)
+        destination.allowed = _host_set(hosts) or frozenset()
         if self._receiver is None:
             return
-        server.services.courier.deliver_to(project, None)
+        destination.receiver, destination.on_waiting_thread = None, False
         project.change_settings({"webhook_url": self._previous_url})
         self._close_receiver()
 

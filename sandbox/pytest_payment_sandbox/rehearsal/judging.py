@@ -13,6 +13,7 @@ from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.agenda import next_due
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import NO_ANSWER
+from payment_sandbox.projects.caller import as_waiting_thread
 from pytest_payment_sandbox.rehearsal.leaks import find_leaks
 from pytest_payment_sandbox.rehearsal.pages import ShownPage, find_page_problems, read_pages
 from pytest_payment_sandbox.rehearsal.run import RunEnded, TestRun
@@ -152,12 +153,11 @@ def _wait(run: TestRun) -> datetime:
     Jobs run hourly for a day, then daily for a week, and before each event. Once they change nothing more,
     the next event comes at once.
     """
-    project, server = run.project, run.sandbox.server.in_process
-    assert server is not None, "the project is in this process"
+    project = run.project
     start, epoch = project.now(), project.epoch
     end = max(start + 3 * DAY, (run.baseline.end if run.baseline is not None else None) or start + HORIZON)
     is_quiet = False
-    with server.services.courier.waiting():
+    with as_waiting_thread():
         while (now := project.now()) < end + HORIZON:
             due = next_due(epoch)
             coming = [job.at for job in epoch.jobs.by_next_run() if now + 2 * DAY < job.at < end]

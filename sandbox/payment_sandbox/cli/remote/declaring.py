@@ -163,7 +163,10 @@ def _trust_authority(session: "requests.Session", ca: Path | None) -> None:
     file = ca or tls.authority_file()
     if ca is not None or file.is_file():
         try:
-            sessions.trust(session, sessions.Trust.of(file), requests.adapters.HTTPAdapter())
+            adapter, many = requests.adapters.HTTPAdapter(), sessions.CONNECTIONS_MAX
+            adapter.init_poolmanager(many, many, ssl_context=tls.trusting_context(file))
+            session.mount("https://", adapter)
+            session.verify = str(file)  # requests adds the file to the context
         except tls.CertificateRefused as refused:
             fail(f"--ca: {refused}")
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,7 +11,7 @@ from payment_sandbox.cli.remote.declaring import is_for_programs, remote, with_s
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.listening import ForwardedWebhook, Listener, ListenerReplaced
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.serving.posting import webhook_poster
+from payment_sandbox.serving.posting import post_webhook
 
 STOP_SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -31,7 +32,8 @@ def listen(
     the shop restarts. If this command is killed, webhooks in flight are delivered again.
     """
     url, as_json = with_scheme(forward_to), is_for_programs()
-    send = webhook_poster(trust_of_option("--shop-ca", shop_ca, is_insecure=insecure))
+    trusted = trust_of_option("--shop-ca", shop_ca, is_insecure=insecure)
+    send = partial(post_webhook, trusted=trusted)
 
     def print_forwarded(forwarded: ForwardedWebhook) -> None:
         offer, reply = forwarded

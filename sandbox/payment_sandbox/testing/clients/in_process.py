@@ -9,6 +9,8 @@ from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from payment_sandbox.delivery.receivers import destination_of
+from payment_sandbox.projects.caller import as_waiting_thread, caller
 from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -109,10 +111,10 @@ class InProcess:
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)
-        with self._server.services.courier.waiting(project) if delivers else nullcontext():
+        with as_waiting_thread() if delivers and not _is_made_by_job(project) else nullcontext():
             # the journal records the callers of these calls only
-            caller = self._find_caller() if path.startswith(MERCHANT_PATHS) else SHOP
-            line = _InProcessConnection(caller, shop_request, self._deliver_held)
+            kind = self._find_caller() if path.startswith(MERCHANT_PATHS) else SHOP
+            line = _InProcessConnection(kind, shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
@@ -121,7 +123,7 @@ class InProcess:
         return response if is_settled else _add_warning(response, project)
 
     def _deliver_held(self, held_by_calls: "list[tuple[Project, HeldDeliveries]]") -> None:
-        with self._server.services.courier.waiting():
+        with as_waiting_thread():
             for project, held in held_by_calls:
                 project.release(held)
             for project in dict.fromkeys(project for project, _ in held_by_calls):
@@ -131,7 +133,7 @@ class InProcess:
         """Return the application in this process that receives the project's webhooks."""
         if project is None:
             return None
-        receiver = self._server.services.courier.receiver_of(project)
+        receiver = destination_of(project).receiver
         return receiver if isinstance(receiver, ShopReceiver) else None
 
     def _must_wait(
@@ -159,6 +161,12 @@ class InProcess:
             cut_off.partial = _build_response(heads[-1], answers) if any(answers) else None
             return cut_off
         return _build_response(heads[-1], answers)
+
+
+def _is_made_by_job(project: "Project | None") -> bool:
+    """Return whether a job makes the call: the advance on this thread delivers the webhooks after the job."""
+    is_running = project is not None and project.epoch.jobs.running is not None
+    return is_running and caller().waiting_thread() is not None
 
 
 def _may_precede_response(project: "Project | None", receiver: ShopReceiver | None) -> bool:

@@ -176,12 +176,12 @@ def report_answer(
 
 
 def _offer_record(offer: OfferedAttempt) -> records.Offer:
-    label, attempt = offer.label, offer.attempt
+    attempt = offer.attempt
     return {
-        "id": str(label),
-        "webhook": f"{label.webhook}/{label.copy}",
-        "number": label.number,
-        "by_hand": label.by_hand > 0,
+        "id": offer.label,
+        "webhook": f"{offer.webhook}/{offer.copy}",
+        "number": attempt.delivery.next_number,
+        "by_hand": offer.by_hand > 0,
         "at": timestamp(attempt.at),
         "order_id": attempt.delivery.order_id,
         "status": attempt.delivery.status,
