@@ -81,7 +81,6 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 
 @contextmanager
 def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
-    """Create a project with the settings, scenario and addresses of a test."""
     settings = plugin_options.settings_of_test(node)
     if plugin_options.is_rehearsed(node):  # the clock starts at the same time in each run
         settings = {"clock": driver.clock_of(node.session), **settings}
@@ -119,8 +118,6 @@ def payment_shop_restart() -> None:
 
 
 def _shared_fixture(scope: Literal["class", "module", "session"]) -> Any:
-    """Create a fixture with one project for all tests of a class, a module or a session."""
-
     def project_of_scope(
         request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
     ) -> "Iterator[PaymentSandbox]":

@@ -142,8 +142,6 @@ def _compose(text: str) -> Document:
 
 
 class _Reader:
-    """Converts YAML nodes to plain data."""
-
     def __init__(self, constructor: Any, refuse: Any) -> None:
         self._constructor = constructor
         self._refuse = refuse

@@ -32,7 +32,6 @@ def _effect_keys(effects: Sequence[type[Effect]]) -> list[str]:
 def _create_effect_form(
     name: str, about: str, base: type[Form], effects: Sequence[type[Effect]]
 ) -> type[Form]:
-    """Create a form with the fields of these effects."""
     return type(name, (base,), {"__doc__": about, **{each.key: each.field for each in effects}})
 
 

@@ -78,33 +78,30 @@ class SandboxAccess:
         self._has_no_port = False
         self._transport: Any  # shared by all projects, to save connections
         if base_url is None:
-            self.in_process = self._start_server(scenario_folders)
+            try:
+                listener: lazy_servers.LazyServer | lazy_servers.NoPort = lazy_servers.LazyServer()
+            except SOCKET_BLOCKED:
+                listener, self._has_no_port = lazy_servers.NoPort(), True
+            try:
+                facts = config.ServerConfig(
+                    listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True
+                )
+                server = app.build(facts)
+            except BaseException:
+                listener.stop()
+                raise
+            server.start()
+            if FAKE_FILE_SYSTEM in sys.modules:  # later, a test may hide the files
+                ready_texts()
+                with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
+                    for tag in LOCALES:
+                        language.Language(tag).amount(0)
+            self.in_process = server
             self.base_url = self.in_process.url
             self._transport = with_requests.DirectSession(self.in_process)
         else:
             self.base_url = _check_server(base_url, control_token or "")
             self._transport = direct_session()
-
-    def _start_server(self, scenario_folders: Sequence[Path]) -> "Server":
-        try:
-            listener: lazy_servers.LazyServer | lazy_servers.NoPort = lazy_servers.LazyServer()
-        except SOCKET_BLOCKED:
-            listener, self._has_no_port = lazy_servers.NoPort(), True
-        try:
-            facts = config.ServerConfig(
-                listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True
-            )
-            server = app.build(facts)
-        except BaseException:
-            listener.stop()
-            raise
-        server.start()
-        if FAKE_FILE_SYSTEM in sys.modules:  # later, a test may hide the files
-            ready_texts()
-            with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
-                for tag in LOCALES:
-                    language.Language(tag).amount(0)
-        return server
 
     def retry_listening(self) -> None:
         """Listen, if sockets were forbidden when the server started but are allowed now."""

@@ -37,7 +37,6 @@ async def run_blocking(
 
 
 def _running_trio() -> Any:
-    """Return the trio module, if this code runs on trio."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_run() else None
 

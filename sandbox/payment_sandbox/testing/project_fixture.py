@@ -52,6 +52,7 @@ __tracebackhide__ = ends_at_caller
 SHOP_URL: Final = "http://testserver/webhook"
 """The default ``webhook_url``; test clients and Django's test settings accept this host."""
 
+REJECTIONS_MAX: Final = 100  # in a report
 WAITING_THREAD: Final = "waiting"
 HandlerThread = Literal["waiting", "own"]
 OWN_THREAD: Final = "own"
@@ -215,7 +216,6 @@ class ShopInProcess:
 
     @property
     def _project(self) -> "Project | None":
-        """The project itself, if the server is in this process."""
         return self.server.project_of(self.api_key)
 
 
@@ -276,7 +276,7 @@ class PaymentSandbox(ShopInProcess):
         """
         interceptions = self.server.interceptions
         if not self._intercepted:
-            self._rejected_before = interceptions.rejections.count
+            self._rejected_before = len(interceptions.rejections)
         interceptions.check(*provider_urls)
         with ExitStack() as undo:
             for url in provider_urls:
@@ -368,7 +368,7 @@ class PaymentSandbox(ShopInProcess):
         """Return the timeline as text, for a report."""
         entries = [self._name_delivery(self.client.report())]
         if self._intercepted:
-            entries += self.server.interceptions.rejections.since(self._rejected_before)
+            entries += self.server.interceptions.rejections[self._rejected_before :][-REJECTIONS_MAX:]
         host = urlsplit(self.base_url).hostname or ""
         if getproxies_environment().keys() - {"no"} and not proxy_bypass(host):
             entries.append(

@@ -25,7 +25,12 @@ def _without_file(scenario: ScenarioChoice) -> object:
 
 
 class PaymentSandboxServer(SandboxAccess):
-    """One sandbox for a whole test session: in this process, or at ``SANDBOX_URL``."""
+    """One sandbox for a whole test session: in this process, or at ``SANDBOX_URL``.
+
+    ``PaymentSandboxServer(base_url=None, control_token=None, *, scenario_folders=(), settings=None)``
+    starts a sandbox in this process, or uses the sandbox at ``base_url``. ``settings`` are the defaults for
+    every project. Scenarios in ``scenario_folders`` can be used by name.
+    """
 
     def project(
         self,

@@ -231,7 +231,6 @@ class ItemRehearsal:
 
 
 def _selected(item: pytest.Item) -> str | None:
-    """Return the variation that the option or the test's marker selects."""
     marker = item.get_closest_marker("payment_rehearse")
     option: str | None = item.config.getoption("payment_rehearse_only")
     if not option and marker is not None:

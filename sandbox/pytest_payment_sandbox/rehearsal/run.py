@@ -312,7 +312,6 @@ class TestRun(Rehearsal):
     # Records
 
     def _record(self, kind: str, label: str, about: Any) -> Variation | None:
-        """Record the next step of a kind; return its variation, if it is the changed step."""
         if self.is_over:
             return None
         with self._lock:

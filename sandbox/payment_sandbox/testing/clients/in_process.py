@@ -63,8 +63,6 @@ class ResponseTimeout(Exception):
 
 
 class _InProcessConnection(ClientConnection):
-    """The client connection of a call without a socket."""
-
     def __init__(self, caller: str, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
         self.caller = caller
@@ -201,7 +199,6 @@ def _build_response(head: WsgiHead, answers: list[bytes]) -> SandboxResponse:
 
 
 def _add_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:
-    """Add a header with the unanswered webhooks to the response."""
     pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])

@@ -7,7 +7,6 @@ after the last interception, and refuse calls that an open connection or a proxy
 """
 
 import sys
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
 from importlib.abc import MetaPathFinder
@@ -86,7 +85,6 @@ class ImportWatcher(MetaPathFinder):
 
 UNAUTHORIZED: Final = 401
 NOT_FOUND: Final = 404
-REJECTIONS_MAX: Final = 100
 KEY_CHARACTERS_SHOWN: Final = 4
 EXAMPLE_ADDRESS: Final = "https://api.provider.example"
 
@@ -130,25 +128,6 @@ class Provider(NamedTuple):
         return cls(origin, parts.path.rstrip("/"))
 
 
-class Rejections:
-    """Messages about the newest intercepted requests with an unknown key or path."""
-
-    def __init__(self) -> None:
-        self._messages: deque[str] = deque(maxlen=REJECTIONS_MAX)
-        self.count = 0
-        """The number of all rejections, including dropped rejections."""
-
-    def add(self, message: str) -> None:
-        """Add a message; drop the oldest message beyond the limit."""
-        self._messages.append(message)
-        self.count += 1
-
-    def since(self, count: int) -> list[str]:
-        """Return the messages after the first ``count`` rejections."""
-        dropped = self.count - len(self._messages)
-        return list(self._messages)[max(count - dropped, 0) :]
-
-
 class Route:
     """One interception: a server that replaces a provider."""
 
@@ -156,7 +135,7 @@ class Route:
         self,
         server: "Server",
         provider: Provider,
-        rejections: Rejections,
+        rejections: list[str],
         keys: Mapping[str, str] | None = None,
     ) -> None:
         """Create an interception; ``keys`` maps the shop's hard-coded keys to project keys."""
@@ -195,26 +174,23 @@ class Route:
             method, f"{self._server.url}{api_path}{mark}{query}", without_host, body, key, timeout_seconds
         )
         if answer.status_code in (UNAUTHORIZED, NOT_FOUND):
-            self._record_rejection(answer.status_code, method, api_path, key)
+            host = self.provider.origin.host
+            request = mask(f"{method} {api_path} for {host} -> {answer.status_code}", key or None)
+            if answer.status_code == UNAUTHORIZED:
+                unknown = f"the API key {key[:KEY_CHARACTERS_SHOWN]}{MASK} belongs to no project"
+                problem = unknown if key else "the request had no Basic key"
+                self._rejections.append(
+                    f"{request}: {problem}; the shop needs payment_sandbox.api_key, or intercept(…, key=…)"
+                )
+            elif not api_path.startswith(MERCHANT_PATHS):
+                self._rejections.append(
+                    f"{request}: paths begin with {MERCHANT_PATHS}; intercept the address before it"
+                )
         return answer
 
     def report(self, message: str) -> None:
         """Add a message to the report of the test."""
-        self._rejections.add(message)
-
-    def _record_rejection(self, status: int, method: str, path: str, key: str) -> None:
-        host = self.provider.origin.host
-        request = mask(f"{method} {path} for {host} -> {status}", key or None)
-        if status == UNAUTHORIZED:
-            unknown = f"the API key {key[:KEY_CHARACTERS_SHOWN]}{MASK} belongs to no project"
-            problem = unknown if key else "the request had no Basic key"
-            self._rejections.add(
-                f"{request}: {problem}; the shop needs payment_sandbox.api_key, or intercept(…, key=…)"
-            )
-        elif not path.startswith(MERCHANT_PATHS):
-            self._rejections.add(
-                f"{request}: paths begin with {MERCHANT_PATHS}; intercept the address before it"
-            )
+        self._rejections.append(message)
 
 
 def _path_of(target: str) -> str:
@@ -231,7 +207,7 @@ class Interceptions:
     def __init__(self, server: "Server") -> None:
         self._server = server
         self._endings: dict[Route, list[Callable[[], None]]] = {}
-        self.rejections = Rejections()
+        self.rejections: list[str] = []  # messages about requests with an unknown key or path
 
     def add(self, url: str, keys: Mapping[str, str] | None = None) -> Route:
         """Intercept requests to this address; see ``Route`` for ``keys``.
@@ -246,7 +222,7 @@ class Interceptions:
         route = Route(self._server, Provider.parse(url), self.rejections, keys)
         origin = route.provider.origin
         stays = origin != Provider.parse(self._server.url).origin
-        guarding = GUARD.add(origin.host, origin.port, self.rejections.add, stays=stays)
+        guarding = GUARD.add(origin.host, origin.port, self.rejections.append, stays=stays)
         endings = self._endings[route] = [guarding]
         try:
             endings.append(_ORIGINS.add(route))
@@ -256,8 +232,7 @@ class Interceptions:
         except BaseException:
             self.remove(route)
             raise
-        for obstacle in obstacles():
-            self.rejections.add(obstacle)
+        self.rejections += obstacles()
         return route
 
     @staticmethod

@@ -111,7 +111,6 @@ class _Response(RawIOBase):
 
 
 def _parse_request(request: bytes) -> tuple[str, str, HTTPMessage, bytes]:
-    """Return the method, target, headers and body of a request."""
     raw = BytesIO(request)
     method, target, _ = raw.readline().decode("latin-1").split(" ", 2)
     headers = parse_headers(raw)

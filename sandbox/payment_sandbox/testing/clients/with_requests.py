@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 def _convert_error(error: CutOff | ResponseTimeout) -> requests.RequestException:
-    """Convert an error to the exception that requests would raise."""
     if isinstance(error, ResponseTimeout):
         return requests.ReadTimeout(str(error))
     if error.partial is not None:

@@ -193,7 +193,6 @@ def _framework_problem(application: Any) -> str:
 
 
 def _suggest_application(application: Any) -> str:
-    """Suggest the application of a module or a test client, or the one to create."""
     if "cherrypy" in sys.modules and not inspect.ismodule(application):
         members = [inspect.getattr_static(application, name, None) for name in dir(application)]
         if any(inspect.getattr_static(each, "exposed", None) is True for each in (application, *members)):

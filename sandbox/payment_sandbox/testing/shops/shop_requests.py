@@ -143,8 +143,6 @@ def _watch_django(handler: Any) -> Any:
 
 
 def _watch_async_django(handler: Any) -> Any:
-    """Wrap the handler of Django's asynchronous test client."""
-
     async def call(scope: Scope) -> Any:
         with _track() as request:
             response = await handler(scope)

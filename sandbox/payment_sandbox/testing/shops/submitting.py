@@ -176,7 +176,6 @@ async def answer_submission_on_loop(
 
 
 def _create_receive(body: bytes) -> Receive:
-    """Return a ``receive`` function for a recorded body."""
     messages: Iterator[Any] = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Any:

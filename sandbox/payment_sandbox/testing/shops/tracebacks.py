@@ -73,8 +73,6 @@ CURRENT_HANDLER: "Final[ContextVar[RunningHandler | None]]" = ContextVar("runnin
 
 
 class _ExceptionRecorder(logging.Handler):
-    """Records exceptions logged while a handler runs."""
-
     def emit(self, record: logging.LogRecord) -> None:
         running = CURRENT_HANDLER.get()
         if running is not None and isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:

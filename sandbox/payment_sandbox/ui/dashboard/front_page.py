@@ -117,7 +117,6 @@ def get_orders_view(call: Call, project_id: str) -> Response:
 
 
 def _filters_by_order(project: Project, known: CurrentReview) -> dict[str, tuple[str, ...]]:
-    """Return the names of the filters that show each order, newest first."""
     read = shop_statuses(project.epoch)
     return {
         order.id: (

@@ -227,7 +227,6 @@ def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetim
 
 
 def _next_attempts(epoch: Epoch) -> dict[str, datetime]:
-    """Return the times of the next attempts of pending webhooks, by webhook id."""
     next_at: dict[str, datetime] = {}
     for due in epoch.timeline:
         if type(due.item) is AttemptDelivery and applies(epoch, due):

@@ -145,7 +145,6 @@ def _field_problem(violation: Violation) -> tuple[str, str]:
 
 
 def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
-    """Build a form field, keeping the user's input if it was rejected."""
     field, example, _ = SETTINGS[name]
     kind = _field_kind(field)
     value: Any = project.epoch.state.base_settings.document[name]

@@ -25,17 +25,6 @@ def section(reference: str) -> str:
     name, _, anchor = reference.rpartition("/docs/")[2].replace("/#", "#").rstrip("/").partition("#")
     if name not in PAGE_NAMES:
         raise Unknown(f"there is no page {name!r}; the pages are: {', '.join(PAGE_NAMES)}")
-    sections = _sections(name)
-    at = next((index for index, each in enumerate(sections) if each.anchor == anchor), None)
-    if at is None:
-        known = ", ".join(each.anchor for each in sections[1:])
-        raise Unknown(f"{name} has no section {anchor!r}; it has: {known}")
-    inner = takewhile(lambda each: each.level > sections[at].level, sections[at + 1 :])
-    return "\n".join(each.text for each in (sections[at], *inner)).rstrip()
-
-
-def _sections(name: str) -> list[Section]:
-    """Return the sections of a page; code may contain hash signs."""
     lines, is_code = read_source(name).splitlines(), False
     starts = [(0, 1)]
     for number, line in enumerate(lines):
@@ -43,7 +32,13 @@ def _sections(name: str) -> list[Section]:
         if line.startswith(("## ", "### ")) and not is_code:
             starts.append((number, line.index(" ")))
     ends = [number for number, _ in starts[1:]] + [len(lines)]
-    return [
+    sections = [
         Section(level, anchor, "\n".join(lines[start:end]))
         for (start, level), end, anchor in zip(starts, ends, ["", *anchors(read_source(name))], strict=True)
     ]
+    at = next((index for index, each in enumerate(sections) if each.anchor == anchor), None)
+    if at is None:
+        known = ", ".join(each.anchor for each in sections[1:])
+        raise Unknown(f"{name} has no section {anchor!r}; it has: {known}")
+    inner = takewhile(lambda each: each.level > sections[at].level, sections[at + 1 :])
+    return "\n".join(each.text for each in (sections[at], *inner)).rstrip()

@@ -91,7 +91,6 @@ def detail_questions(page: PayerPage, name: str) -> list[DetailQuestion]:
 
 
 def _detail_problems(page: PayerPage, name: str, details: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    """Return the missing and wrong details, with their allowed values."""
     settings, terms = page.project.settings, page.project.epoch.terms(page.project.now())
     violations = detail_violations(settings, terms, page.order, name, details)
     return {violation.path: violation.allowed or () for violation in violations}
