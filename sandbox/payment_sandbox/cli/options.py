@@ -45,14 +45,6 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 
 
-def host_names(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse values that are not host names, such as a URL."""
-    for name in names:
-        if HOST_NAME.fullmatch(name) is None or name in LOOPBACK:
-            raise click.BadParameter(f"{name!r} is not a host name such as api.provider.example")
-    return names
-
-
 def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> "SSLContext | None":
     """Return the trust settings of an option; None for the system's certificates."""
     if certificates is None and not is_insecure:

@@ -22,7 +22,6 @@ from payment_sandbox.cli.options import (
     PORT_DEFAULT,
     NumberOption,
     Port,
-    host_names,
     print_once,
 )
 from payment_sandbox.kernel.masking import mask
@@ -89,77 +88,42 @@ HTTPS_PORT: Final = 443
 STANDBY_SECONDS: Final = 0.1  # between two looks whether a standby has taken over
 WARM_UP_AFTER_SECONDS: Final = 0.5  # so that the first requests are answered first
 
-file_path = click.Path(path_type=Path, dir_okay=False)
+ONE_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+PATHS: Final = click.Path(path_type=Path)
 
 
 @click.command(epilog="Example: payment-sandbox serve --webhook-url http://localhost:3000/webhook")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", default=PORT_DEFAULT, show_default=True, type=Port(0, 65535), help="Port; 0 picks a free one."
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", default=PORT_DEFAULT, type=Port(0, 65535), help="Port; 0 picks a free one.")
 @click.option("--webhook-url", help="The webhook address of the first project.")
-@click.option(
-    "--clock",
-    default="running",
-    show_default=True,
-    help="running, frozen or frozen@<time>, for all projects.",
-)
+@click.option("--clock", default="running", help="running, frozen or frozen@<time>, for all projects.")
 @click.option("--seed", type=NumberOption(0), help="Make identifiers and keys reproducible.")
 @click.option(
-    "--scenarios",
-    "scenario_folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A folder of scenario files; may be given several times.",
+    "--scenarios", "scenario_folders", multiple=True, type=PATHS, help="A folder of scenario files."
 )
 @click.option("--scenario", help="The scenario of the first project.")
-@click.option(
-    "--allow-host",
-    "allow_hosts",
-    multiple=True,
-    help="Another host name of this server; may be given several times.",
-)
+@click.option("--allow-host", "allow_hosts", multiple=True, help="Another host name of this server.")
 @click.option("--public-url", help="The URL at which merchants and payers reach this server.")
 @click.option(
     "--stand-in-for",
     "stands_in_for",
     multiple=True,
-    callback=host_names,
     metavar="HOST",
-    help="The provider's host name, for shops with a hard-coded one; may be given several times.",
+    help="The provider's host name, for shops with a hard-coded one.",
 )
 @click.option("--tls", is_flag=True, help="Serve https instead of http, with a generated certificate.")
-@click.option("--webhook-ca", type=file_path, help="Additional certificates to trust for webhooks.")
-@click.option(
-    "--deliver-to",
-    multiple=True,
-    metavar="HOST",
-    help="Send webhooks only to this host; may be given several times.",
-)
+@click.option("--webhook-ca", type=ONE_FILE, help="Additional certificates to trust for webhooks.")
+@click.option("--deliver-to", multiple=True, metavar="HOST", help="Send webhooks only to this host.")
 @click.option("--webhook-insecure", is_flag=True, help="Send webhooks without checking certificates.")
 @click.option(
-    "--project",
-    "project_files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A YAML file of projects with fixed keys; may be given several times.",
+    "--project", "project_files", multiple=True, type=PATHS, help="Projects with fixed keys, in YAML."
 )
-@click.option(
-    "--state",
-    metavar="FILE|URL",
-    help="An SQLite file or a postgresql:// URL for the state, which survives restarts.",
-)
+@click.option("--state", metavar="FILE|URL", help="An SQLite file or a postgresql:// URL for the state.")
 @click.option("--max-projects", type=NumberOption(1), help="Maximum number of projects.")
 @click.option("--control-token", help="Required to create and list projects.")
-@click.option(
-    "--ready-file",
-    type=file_path,
-    is_eager=True,
-    callback=lambda context, _, path: _remove_stale_file(context, path),
-    help="A JSON file, written once the server is ready.",
-)
+@click.option("--ready-file", type=ONE_FILE, help="A JSON file, written once the server is ready.")
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends, as for a test runner.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text")
 @click.option("--quiet", is_flag=True, help="Print no lines about calls and webhooks.")
 def serve(
     host: str,
@@ -170,9 +134,9 @@ def serve(
     **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call and webhook."""
+    server_process.check_options(host, options)
     hosts = options.pop("stands_in_for")
     port = _apply_provider_options(hosts, port, options) if hosts else port
-    server_process.check_options(host, options)
     with_stdin = options.pop("stop_with_stdin")
     options["control_token"] = _control_token(host, options["control_token"])
     stopped = StopRequest()
@@ -205,7 +169,7 @@ def _wait_for_place(server: "Server", stopped: "StopRequest", *, as_json: bool) 
     return True
 
 
-def _remove_stale_file(context: click.Context, path: Path | None) -> Path | None:
+def _remove_stale_file(context: click.Context, _: object, path: Path | None) -> Path | None:
     """Remove the ready file of an earlier start, before any reason not to start is found."""
     if not context.resilient_parsing:
         server_process.remove_ready(path)
@@ -248,14 +212,14 @@ def _warm_up(server: "Server", stopped: StopRequest) -> None:
         server_process.warm_up(server)
 
 
-def _name_variables(command: click.Command) -> None:
-    """Give every option an environment variable, because service containers in CI take no arguments."""
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.envvar is None:
-            parameter.envvar = f"SANDBOX_{parameter.opts[0].removeprefix('--').replace('-', '_').upper()}"
-
-
-_name_variables(serve)
+for option in serve.params:
+    if isinstance(option, click.Option):  # service containers in CI take no arguments, but an environment
+        option.envvar = f"SANDBOX_{option.opts[0].removeprefix('--').replace('-', '_').upper()}"
+        option.show_default = not option.is_flag
+        if option.multiple:
+            option.help = f"{(option.help or '').rstrip('.')}; may be given several times."
+    if option.name == "ready_file":
+        option.is_eager, option.callback = True, _remove_stale_file
 
 
 def _apply_provider_options(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:

@@ -37,6 +37,12 @@ else:
 
 OPEN_FILES_LIMIT: Final = 16_384
 EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
+STAND_IN: Final = "--stand-in-for"
+HOST_OPTIONS: Final = (
+    ("--allow-host", "allow_hosts", "pay.example"),
+    ("--deliver-to", "deliver_to", "shop.example"),
+    (STAND_IN, "stands_in_for", "api.provider.example"),
+)
 SWITCH_INTERVAL_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
 COLLECTION_THRESHOLDS: Final = (700, 5, 1)  # a full collection for every 8,000 new objects that live on
 FIRST_ORDER: Final = (
@@ -201,11 +207,10 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
             fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLE_URLS)}")
     if HOST_NAME.fullmatch(host) is None:
         fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
-    for option, example in (("allow_hosts", "pay.example"), ("deliver_to", "shop.example")):
-        for name in options[option]:
-            if HOST_NAME.fullmatch(name) is None:
-                flag = f"--{option.removesuffix('s').replace('_', '-')}"
-                fail(f"{flag}: {name!r} is not a host name such as {example}, without scheme and port")
+    for option, key, example in HOST_OPTIONS:
+        for name in options[key]:
+            if HOST_NAME.fullmatch(name) is None or (option == STAND_IN and name in LOOPBACK):
+                fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
 
 
 def start_server(host: str, port: int, **options: Any) -> Server:

@@ -128,7 +128,7 @@ def _format_order(sandbox: SandboxClient, shown: Any) -> str:
 def _webhook_line(webhook: Mapping[str, Any]) -> str:
     state, attempts = "lost (fault)" if webhook["lost"] else webhook["state"], len(webhook["attempts"])
     is_waiting = state == "pending" and not attempts
-    advice = "; does it wait for payment-sandbox listen? See payment-sandbox settings" if is_waiting else ""
+    advice = "; does it wait for payment-sandbox listen?" if is_waiting else ""
     return f"  webhook {webhook['status']} to {webhook['url']} is {state}, attempts: {attempts}{advice}"
 
 
@@ -276,14 +276,11 @@ def review(
     items = [item for each in reviews for item in each["findings"]]
     tests = [each["name"] for each in reviews for _ in each["findings"]]  # a project is named like its test
 
-    def readable(shown: Sequence[Mapping[str, Any]]) -> str:
-        texts = []
-        for item, test in zip(shown, tests, strict=True):
-            finding = judge.Finding.from_data({**item, "page": f"{sandbox.base_url}{item['page']}"})
-            texts.append(f"{finding}\n  Test: {make_printable(test)}" if test else str(finding))
-        return "\n".join(texts) or "no mistakes"
+    def describe(item: Mapping[str, Any], test: str) -> str:
+        finding = judge.Finding.from_data({**item, "page": f"{sandbox.base_url}{item['page']}"})
+        return f"{finding}\n  Test: {make_printable(test)}" if test else str(finding)
 
-    show(items, readable)
+    show(items, lambda shown: "\n".join(map(describe, shown, tests)) or "no mistakes")
     sys.exit(0 if all(item["healed"] for item in items) else 1)
 
 

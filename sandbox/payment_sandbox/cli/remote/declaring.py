@@ -14,18 +14,7 @@ from functools import reduce
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
@@ -65,6 +54,8 @@ COMMON: Final = (
 )
 COMMANDS: Final[list[click.Command]] = []
 Function = TypeVar("Function", bound=Callable[..., Any])
+Shows = str | Callable[[Any], str]
+"""How an answer is shown: by a template, by a function that returns the text, or, if empty, as JSON."""
 
 
 def _read_json(file: str) -> Any:
@@ -79,9 +70,7 @@ def _read_json(file: str) -> Any:
 TYPES: Final[Mapping[Any, Any]] = {bool: bool, int: int, float: float, Path: FILE, Mapping: _read_json}
 
 
-def remote(
-    example: str, shows: str | Callable[[Any], str] = "", **defaults: object
-) -> Callable[[Function], Function]:
+def remote(example: str, shows: Shows = "", **defaults: object) -> Callable[[Function], Function]:
     """Declare a command for a running server, which shows what its function returns."""
 
     def declare(function: Function) -> Function:
@@ -96,28 +85,25 @@ def remote(
                 if answer is not None:
                     show(answer, shows)
 
-        about, epilog = RULE_IDS.sub("", getdoc(function) or ""), f"Example: payment-sandbox {example}"
-        params = [*_parameters(function, defaults), *COMMON]
-        COMMANDS.append(
-            click.Command(function.__name__, callback=run, params=params, help=about, epilog=epilog)
-        )
+        command = click.Command(function.__name__, callback=run, params=[*COMMON])
+        command.params[:0] = _parameters(function, defaults)
+        command.help = RULE_IDS.sub("", getdoc(function) or "")
+        command.epilog = f"Example: payment-sandbox {example}"
+        COMMANDS.append(command)
         return function
 
     return declare
 
 
 def _parameters(function: Callable[..., Any], defaults: Mapping[str, object]) -> Iterator[click.Parameter]:
-    hints = get_type_hints(function, include_extras=True)
     for stated in list(signature(function).parameters.values())[1:]:
-        hint, about = hints[stated.name], ""
+        hint, about = stated.annotation, ""
         while get_origin(hint) in (Annotated, Union, UnionType):
             about = about or next(iter(getattr(hint, "__metadata__", ())), "")
             hint = get_args(hint)[0]
-        kind = TYPES.get(get_origin(hint) or hint, str)
-        details: dict[str, Any] = {
-            "type": click.Choice(get_args(hint)) if get_origin(hint) is Literal else kind,
-            "required": stated.default is Parameter.empty,
-        }
+        is_choice = get_origin(hint) is Literal
+        kind = click.Choice(get_args(hint)) if is_choice else TYPES.get(get_origin(hint) or hint, str)
+        details: dict[str, Any] = {"type": kind, "required": stated.default is Parameter.empty}
         default = defaults.get(stated.name, stated.default)
         if default not in (Parameter.empty, None, False, "", ()):
             details["default"] = default
@@ -208,7 +194,7 @@ def is_for_programs() -> bool:
     return bool(click.get_current_context().params["as_json"])
 
 
-def show(answer: Any, shows: str | Callable[[Any], str] = "") -> None:
+def show(answer: Any, shows: Shows = "") -> None:
     """Print an answer without control characters, by a template or a function, or else as JSON."""
     to_text = shows.format_map if isinstance(shows, str) else shows
     try:
