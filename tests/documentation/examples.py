@@ -51,7 +51,7 @@ def plain_reads() -> list[str]:
         each.path
         for each in COMMANDS.values()
         if each.method == "GET"
-        and not (each.is_stream or each.needs_values or any(given.is_in_path for given in each.parameters))
+        and not (each.is_stream or any(given.is_required or given.is_in_path for given in each.parameters))
         and each.path not in CONTROL_TOKEN_PATHS
         and each.path not in READ_WITH_VALUES
     )

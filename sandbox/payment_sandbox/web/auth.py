@@ -37,11 +37,6 @@ def _sent_key(call: Call) -> str | None:
     return parse_api_key(call.request.environ.get("HTTP_AUTHORIZATION"))
 
 
-def describe_damage(damaged: DamagedProject) -> str:
-    """Return a sentence about a project that cannot be read."""
-    return f"project {damaged.project_id} is damaged, and its records stay as they are: {damaged.problem}"
-
-
 def find_damaged(call: Call) -> DamagedProject | None:
     """Find the project of the API key, if it cannot be read."""
     return call.site.registry.find_damaged(_sent_key(call) or "")
@@ -64,7 +59,8 @@ def require_project(call: Call) -> None:
     project = call.site.registry.find(api_key)
     if project is None:
         if (damaged := call.site.registry.find_damaged(api_key)) is not None:
-            raise RequestRefused(503, f"{describe_damage(damaged)}; DELETE /control/project/ deletes it")
+            about = f"project {damaged.project_id} is damaged, and its records stay as they are"
+            raise RequestRefused(503, f"{about}: {damaged.problem}; DELETE /control/project/ deletes it")
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
     call.project = project
     project.masking.api_key = api_key

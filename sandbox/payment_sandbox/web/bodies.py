@@ -3,6 +3,7 @@
 import json
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from io import BytesIO
@@ -22,7 +23,6 @@ BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 STATE_BYTES_MAX: Final = 16 << 20
 NESTING_MAX: Final = 100
 VALUES_MAX: Final = 20_000
-SPACE: Final = " \t\n\r"
 IDENTITY_CODING: Final = "identity"
 EMPTY_VALUES: Final[tuple[Any, ...]] = ([], None, "")  # PHP encodes an empty array as []
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -128,37 +128,21 @@ def parse(body: bytes, values_max: int = VALUES_MAX) -> Any:
         raise RequestRefused(400, f"the body has more than {values_max:,} values")
     try:
         text = body.removeprefix(BOM_UTF8).decode("utf-8")
-        data, end = parse_value(text, len(text) - len(text.lstrip(SPACE)), NESTING_MAX)
-        if text[end:].strip(SPACE):
-            raise json.JSONDecodeError("Extra data", text, end)
+        data = _DECODER.decode(text)
     except UnicodeDecodeError as error:
         raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is invalid") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise RequestRefused(400, f"the body is not JSON: {error.msg} at {where}") from None
-    return data
-
-
-def parse_value(text: str, start: int, levels_max: int) -> tuple[Any, int]:
-    """Parse the JSON value that starts at ``start`` strictly; return it and its end.
-
-    Raises:
-        JSONDecodeError: bad syntax, or the text ends inside the value.
-        RequestRefused: duplicate keys, NaN, deep nesting, or NUL.
-    """
-    try:
-        data, end = _DECODER.raw_decode(text, start)
-    except json.JSONDecodeError:
-        raise
     except RecursionError:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
     except ValueError:  # the body has a number with more digits than Python converts
         raise RequestRefused(400, "the body contains a number with too many digits") from None
-    if text.count("[", start, end) + text.count("{", start, end) > levels_max and depth(data) > levels_max:
+    if text.count("[") + text.count("{") > NESTING_MAX and depth(data) > NESTING_MAX:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")
-    if text.find("\\u", start, end) >= 0:
+    if "\\u" in text:
         _refuse_forbidden_characters(data)
-    return data, end
+    return data
 
 
 def count_separators(text: bytes) -> int:
@@ -175,19 +159,10 @@ def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object from its members; refuse a repeated key."""
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise RequestRefused(
-            400, f"the body contains the key {_first_duplicate(pairs)[:100]!r} twice in one object"
-        )
+        counts = Counter(key for key, _ in pairs)
+        duplicate = next(key for key, number in counts.items() if number > 1)
+        raise RequestRefused(400, f"the body contains the key {duplicate[:100]!r} twice in one object")
     return mapping
-
-
-def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            return key
-        seen.add(key)
-    raise AssertionError("there is a duplicate")
 
 
 def _refuse_constant(name: str) -> Any:

@@ -51,7 +51,9 @@ def answer_for(call: Call, error: Exception) -> Response:
     if isinstance(error, RequestRefused):
         return refusal_answer(call, error)
     if isinstance(error, NotStored):
-        return _on_not_stored(call, error)
+        log.error("%s", error)
+        status = 507 if error.is_full else 503
+        return _respond(call, error_body(status, TYPE_BY_STATUS[status], str(error)), {"Retry-After": "1"})
     if isinstance(error, HTTPException):
         return _on_http(call, error)
     if isinstance(error, ModuleNotFoundError):
@@ -66,7 +68,9 @@ def refusal_answer(call: Call, refused: RequestRefused) -> Response:
     if call.owner is None:
         report_refused(call, refused.status, refused.value)
         if refused.status == UNAUTHORIZED and call.request.path.startswith(MERCHANT_PATHS):
-            _list_refused(call, refused.value)
+            path = mask(without_keys(call.site.registry, call.request.path))
+            sentence = f"{call.request.method} {path} -> {UNAUTHORIZED}: {refused.value}"
+            call.site.refused.append((call.site.registry.services.real.wall_now(), sentence))
     return _respond(call, error_body(refused.status, kind, refused.value), refused.headers)
 
 
@@ -76,12 +80,6 @@ def report_refused(call: Call, status: int, value: str) -> None:
     if on_refused is not None:
         path, value = without_keys(registry, call.request.path), without_keys(registry, value)
         on_refused(call.request.method, path, status, value)
-
-
-def _list_refused(call: Call, value: str) -> None:
-    """List a call with a missing or unknown key in the reports of the current projects."""
-    path = mask(without_keys(call.site.registry, call.request.path))
-    call.site.refused.add(f"{call.request.method} {path} -> {UNAUTHORIZED}: {value}")
 
 
 def find_known_keys(registry: Registry, text: str) -> list[str]:
@@ -130,12 +128,6 @@ def _on_refusal(call: Call, refusal: Refusal) -> Response:
     if isinstance(refusal, WaitTimedOut):
         body["error"]["now"] = dict(refusal.now)
     return _respond(call, body)
-
-
-def _on_not_stored(call: Call, failed: NotStored) -> Response:
-    log.error("%s", failed)
-    status = 507 if failed.is_full else 503
-    return _respond(call, error_body(status, TYPE_BY_STATUS[status], str(failed)), {"Retry-After": "1"})
 
 
 def _on_http(call: Call, error: HTTPException) -> Response:

@@ -69,24 +69,12 @@ def error_body(
     allowed: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Build an error body; all errors have this shape (SET-03)."""
-    error: dict[str, Any] = {
-        "status": status,
-        "type": kind,
-        "value": value,
-        "violations": [_violation(violation) for violation in violations],
-    }
-    if allowed is not None:
-        error["allowed"] = list(allowed)
-    return {"error": error}
-
-
-def _violation(violation: Violation) -> dict[str, Any]:
-    shown: dict[str, Any] = {"path": violation.path, "message": violation.message}
-    place = violation._asdict()
-    shown.update({key: place[key] for key in ("nearest", "file", "line", "column") if place[key] is not None})
-    if violation.allowed is not None:
-        shown["allowed"] = list(violation.allowed)
-    return shown
+    shown = [
+        {key: part for key, part in each._asdict().items() if part is not None and key != "rule"}
+        for each in violations
+    ]
+    error = {"status": status, "type": kind, "value": value, "violations": shown}
+    return {"error": error if allowed is None else {**error, "allowed": list(allowed)}}
 
 
 def status_of(kind: type[Refusal]) -> int:

@@ -44,22 +44,19 @@ def claim_key(call: Call) -> None:
         return
     if not 0 < len(key) <= KEY_LENGTH_MAX:
         raise RequestRefused(400, f"{KEY_HEADER} must have 1 to {KEY_LENGTH_MAX} characters")
-    tracked = TrackedRequest(_describe(call), partial(_answer, call), key)
-    _wait_for_turn(call, tracked)
-    call.tracked = tracked
-
-
-def _wait_for_turn(call: Call, tracked: TrackedRequest) -> None:
-    project = call.project
-    monotonic_seconds = project.services.real.monotonic_seconds
+    is_read = body_length(request) <= BODY_BYTES_MAX
+    body = sha256(sent_body(request)).hexdigest()[:16] if is_read else ""
+    about = f"{request.method} {request.path} {body}".strip()  # recognizes a key of another request
+    tracked = TrackedRequest(about, partial(_answer, call), key)
+    monotonic_seconds = call.project.services.real.monotonic_seconds
     until_seconds = monotonic_seconds() + call.connection.repeat_seconds
-    while True:
-        epoch = project.epoch
+    while call.tracked is None:
+        epoch = call.project.epoch
         tracked.refuse_repeat(epoch.saved_answer(tracked.key_digest))
         other = tracked.begin(epoch.running_requests)
         if other is None:
-            return
-        if not other.is_over.wait(until_seconds - monotonic_seconds()):
+            call.tracked = tracked
+        elif not other.is_over.wait(until_seconds - monotonic_seconds()):
             raise KeyInUse(
                 f"another request with this {KEY_HEADER} has not finished, so nothing was done; "
                 "ask again with this key"
@@ -73,14 +70,6 @@ def replayed_answer(call: Call, saved: SavedAnswer) -> Response:
     if saved.etag is not None:
         headers["ETag"] = f'"{saved.etag}"'
     return Response(saved.body, status=saved.status, mimetype="application/json", headers=headers)
-
-
-def _describe(call: Call) -> str:
-    """Describe a request, to recognize a key reused for another request."""
-    request = call.request
-    is_read = body_length(request) <= BODY_BYTES_MAX
-    body = sha256(sent_body(request)).hexdigest()[:16] if is_read else ""
-    return f"{request.method} {request.path} {body}".strip()
 
 
 def _answer(call: Call, edit: Edit) -> SavedAnswer | None:

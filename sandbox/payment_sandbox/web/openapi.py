@@ -27,7 +27,7 @@ from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
-from payment_sandbox.web.answers.plain_records import ErrorAnswer
+from payment_sandbox.web.answers.records import ErrorAnswer
 from payment_sandbox.web.call import EXTENSION
 from payment_sandbox.web.routes import JSON, DescribedRoute, Facts, RecordList, described_routes
 from payment_sandbox.web.site import Site
@@ -138,13 +138,20 @@ class RecordSchemas:
             return self.forms.refer(notes[0].shape())
         schema = self._describe_type(kind)
         for note in notes:
-            schema |= _describe_note(note)
+            if isinstance(note, Format):
+                schema["format"] = note.name
+            elif isinstance(note, OneOf):
+                schema["enum"] = list(note.values())
+            else:
+                schema["description"] = note
         return schema
 
     def _describe_type(self, kind: Any) -> dict[str, Any]:
         origin, variants = get_origin(kind), get_args(kind)
         if origin in (Union, types.UnionType):
-            return self._describe_union(variants)
+            kinds = [variant for variant in variants if variant is not type(None)]
+            schema = self._describe(kinds[0]) if len(kinds) == 1 else {}
+            return allow_null(schema) if len(kinds) < len(variants) else schema
         if origin is Literal:
             return {**PLAIN_SCHEMAS[type(variants[0])], "enum": list(variants)}
         if origin in (list, tuple, Sequence):
@@ -152,17 +159,6 @@ class RecordSchemas:
         if origin in (dict, Mapping):
             return {"type": "object", "additionalProperties": self._describe(variants[1])}
         return dict(self.schema_of(kind)) if _is_record(kind) else dict(PLAIN_SCHEMAS[kind])
-
-    def _describe_union(self, variants: tuple[Any, ...]) -> dict[str, Any]:
-        kinds = [variant for variant in variants if variant is not type(None)]
-        schema = self._describe(kinds[0]) if len(kinds) == 1 else {}
-        return allow_null(schema) if len(kinds) < len(variants) else schema
-
-
-def _describe_note(note: Any) -> dict[str, Any]:
-    if isinstance(note, Format):
-        return {"format": note.name}
-    return {"enum": list(note.values())} if isinstance(note, OneOf) else {"description": note}
 
 
 def _is_record(kind: Any) -> bool:
@@ -190,7 +186,11 @@ def openapi_text(app: Flask) -> str:
 def build_description(app: Flask, public_url: str) -> str:
     """Build the whole description as JSON text; ``make docs`` records its examples."""
     routes = [each for each in described_routes(app) if each.facts.group != UNDESCRIBED_GROUP]
-    records = RecordSchemas(_strict_forms(routes))
+    records = RecordSchemas(
+        each.facts.reads
+        for each in routes
+        if each.facts.reads is not None and each.facts.group in STRICT_GROUPS
+    )
     paths: dict[str, dict[str, Any]] = {}
     examples = json.loads(read_packaged(EXAMPLES_FILE))
     tags: dict[str, str] = {}
@@ -226,13 +226,6 @@ def _with_wide_integers(schema: Any) -> Any:
     return wide
 
 
-def _strict_forms(routes: Iterable[DescribedRoute]) -> Iterator[type[Schema]]:
-    """Yield the body forms that refuse unknown keys."""
-    for each in routes:
-        if each.facts.reads is not None and each.facts.group in STRICT_GROUPS:
-            yield each.facts.reads
-
-
 def _operation(route: DescribedRoute, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:
     summary, _, details = (getdoc(route.view) or "").partition("\n")
     facts, group = route.facts, route.facts.group
@@ -248,7 +241,8 @@ def _operation(route: DescribedRoute, example: Mapping[str, Any], records: Recor
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": BODILESS_DESCRIPTIONS[status]}
     explained = EXPLAIN_HEADER if group == "api" else {}
-    for status in _error_statuses(route):
+    full = (507,) if group in GUARD_STATUSES and route.method in STORING_METHODS else ()
+    for status in (*facts.errors, *GUARD_STATUSES.get(group, ()), *full):
         refusal = example.get("refusals", {}).get(str(status))
         operation["responses"][str(status)] = _error(status, refusal, records) | explained
     if facts.reads is not None:
@@ -272,14 +266,6 @@ def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: Rec
     return {"description": summary, "content": {facts.media_type: content}}
 
 
-def _error_statuses(route: DescribedRoute) -> Iterator[int]:
-    group = route.facts.group
-    yield from route.facts.errors
-    yield from GUARD_STATUSES.get(group, ())
-    if group in GUARD_STATUSES and route.method in STORING_METHODS:
-        yield 507
-
-
 def _error(status: int, refusal: Mapping[str, Any] | None, records: RecordSchemas) -> dict[str, Any]:
     content: dict[str, Any] = {"schema": records.schema_of(ErrorAnswer)}
     if refusal is not None:
@@ -293,16 +279,11 @@ def _parameters(route: DescribedRoute) -> Iterator[dict[str, Any]]:
     text, facts = {"type": "string"}, route.facts
     for name in sorted(route.arguments):
         yield {"name": name, "in": "path", "required": True, "schema": text}
-    if facts.query is not None:
-        yield from _query(facts.query())
+    schemas = component_schemas()
+    for name, field in facts.query().fields.items() if facts.query is not None else ():
+        schema = schemas.describe(field)
+        about = schema.pop("description", "")
+        yield {"name": name, "in": "query", "schema": schema, "description": about}
     if facts.if_match:
         about = "The order's ETag from your last read; 412 if the order has changed since."
         yield {"name": "If-Match", "in": "header", "schema": text, "description": about}
-
-
-def _query(form: Schema) -> Iterator[dict[str, Any]]:
-    forms = component_schemas()
-    for name, field in form.fields.items():
-        schema = forms.describe(field)
-        about = schema.pop("description", "")
-        yield {"name": name, "in": "query", "schema": schema, "description": about}

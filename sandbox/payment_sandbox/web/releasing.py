@@ -7,7 +7,6 @@ from typing import Final
 
 from flask import Response
 
-from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
@@ -24,23 +23,21 @@ def release_webhooks(call: Call, response: Response) -> Response:
     held = call.held
     if held is None:
         return response
+    project = call.project
     try:
-        _release(call, held, response)
+        is_due_now = held.precede_response and project.settings.webhook_timing == BEFORE_RESPONSE
+        is_taken_over = not is_due_now and call.connection.take_over(project, held)
+        if held.precede_response and is_taken_over:
+            early = Thread(
+                target=copy_context().run, args=(project.deliver_held, held), name="early webhooks"
+            )
+            early.start()
+            early.join(EARLY_SECONDS_MAX)
+        elif held.precede_response:
+            project.deliver_held(held)
+        elif not is_taken_over:
+            response.call_on_close(partial(project.release, held))
     except Exception as error:
-        call.project.release(held)
+        project.release(held)
         return answer_for(call, error)
     return response
-
-
-def _release(call: Call, held: HeldDeliveries, response: Response) -> None:
-    project = call.project
-    is_due_now = held.precede_response and project.settings.webhook_timing == BEFORE_RESPONSE
-    is_taken_over = not is_due_now and call.connection.take_over(project, held)
-    if held.precede_response and is_taken_over:
-        early = Thread(target=copy_context().run, args=(project.deliver_held, held), name="early webhooks")
-        early.start()
-        early.join(EARLY_SECONDS_MAX)
-    elif held.precede_response:
-        project.deliver_held(held)
-    elif not is_taken_over:
-        response.call_on_close(partial(project.release, held))

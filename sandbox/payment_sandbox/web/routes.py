@@ -50,21 +50,12 @@ class RecordList(NamedTuple):
     name: str
 
 
-class RouteWithoutShape(Exception):
-    """A route returns JSON without a shape."""
-
-
 def stated(**facts: Any) -> Callable[[View], View]:
-    """State the ``Facts`` of a view.
-
-    Raises:
-        RouteWithoutShape: its JSON response has no shape.
-    """
+    """State the ``Facts`` of a view; a JSON response has a shape."""
     given = Facts(**facts)
+    assert given.media_type != JSON or given.answers is not None, "a JSON response must have a shape"
 
     def state(view: View) -> View:
-        if given.media_type == JSON and given.answers is None:
-            raise RouteWithoutShape(f"{view.__name__} returns JSON but declares no shape")
         view.facts = given  # type: ignore[attr-defined]
         return view
 

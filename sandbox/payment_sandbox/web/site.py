@@ -32,25 +32,7 @@ class ServerContext(NamedTuple):
 
 
 NO_SERVER: Final = ServerContext()
-
-
 REFUSED_CALLS_MAX: Final = 100
-
-
-class RefusedCalls:
-    """The newest calls to the merchant API without a project, which no journal records."""
-
-    def __init__(self, real: RealTime) -> None:
-        self._real = real
-        self._calls: deque[tuple[datetime, str]] = deque(maxlen=REFUSED_CALLS_MAX)
-
-    def add(self, sentence: str) -> None:
-        """Add a call that was just refused."""
-        self._calls.append((self._real.wall_now(), sentence))
-
-    def calls_since(self, moment: datetime) -> list[str]:
-        """Return the calls since this real time, oldest first."""
-        return [sentence for at, sentence in list(self._calls) if at >= moment]
 
 
 class SignInFailures:
@@ -111,7 +93,8 @@ class Site:
         self.control_token = control_token
         self.server_context = server_context
         self.sign_in_failures = SignInFailures(registry.services.real)
-        self.refused = RefusedCalls(registry.services.real)
+        self.refused: deque[tuple[datetime, str]] = deque(maxlen=REFUSED_CALLS_MAX)
+        """The newest calls to the merchant API without a project, in sentences, with their real time."""
         self.slots = Slots()  # data that the faces share across projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
         self.change_public_url(public_url)

@@ -29,7 +29,9 @@ def guard(app: Flask, place: Place) -> None:
         g.place = place()
         if g.place is not None:
             return None
-        return _health() if request.path.rstrip("/") == HEALTH else _answer(STANDBY)
+        if request.path.rstrip("/") == HEALTH:
+            return json_answer({"status": "standby", "version": __version__}, UNAVAILABLE)
+        return _answer(STANDBY)
 
     def check(response: Response) -> Response:
         is_refused = response.status_code in REFUSALS
@@ -37,10 +39,6 @@ def guard(app: Flask, place: Place) -> None:
 
     app.before_request(admit)
     app.after_request(check)
-
-
-def _health() -> Response:
-    return json_answer({"status": "standby", "version": __version__}, UNAVAILABLE)
 
 
 def _answer(problem: str) -> Response:

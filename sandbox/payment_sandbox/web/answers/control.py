@@ -4,7 +4,6 @@ from typing import Any
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import LoggedRequest
@@ -18,23 +17,6 @@ def clock_record(epoch: Epoch) -> records.Clock:
     """Serialize the clock (CTL-12)."""
     clock = epoch.state.clock
     return {"now": timestamp(epoch.now()), "mode": clock.mode, "rate": clock.rate}
-
-
-def advance_record(advance: AdvanceResult) -> records.Advance:
-    """Serialize the result of an advance (CTL-13, CTL-16)."""
-    return {
-        "from": timestamp(advance.begun),
-        "to": timestamp(advance.ended),
-        "events": advance.events,
-        **advance_limit_record(advance),
-    }
-
-
-def advance_limit_record(advance: AdvanceResult) -> records.StopDetails:
-    """Serialize the early stop of an advance, and the webhooks in flight; usually empty."""
-    if advance.stopped:
-        return {"stopped": True, "under_way": advance.under_way}
-    return {"under_way": advance.under_way} if advance.under_way else {}
 
 
 def project_record(project: Project) -> records.Project:

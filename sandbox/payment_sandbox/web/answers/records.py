@@ -10,9 +10,10 @@ from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.forms import Form
 from payment_sandbox.judge import Finding
-from payment_sandbox.kernel.descriptions import Like, OneOf
+from payment_sandbox.kernel.descriptions import Like, Moment, OneOf
 from payment_sandbox.loading import lazy
 from payment_sandbox.operations.advance import WebhookInFlight as WebhookInFlight
+from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.epoch import AgendaItem as AgendaItem
@@ -23,8 +24,6 @@ from payment_sandbox.scenarios.model import Decision as Decision
 from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.scenarios.model import NearestRule as NearestRule
 from payment_sandbox.scenarios.model import TransactionDecision as TransactionDecision
-from payment_sandbox.web.answers.plain_records import Health as Health
-from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
 
 if TYPE_CHECKING:
     from payment_sandbox.judge import history
@@ -33,6 +32,8 @@ else:
     history = lazy("payment_sandbox.judge.history")
     order_tables = lazy("payment_sandbox.web.answers.order_tables")
 
+Strings = dict[str, str]
+Json = dict[str, Any]
 Order = Json
 """An order or a refund; the tables in ``web.answers.order_tables`` define its fields."""
 Scenario = Json
@@ -447,3 +448,48 @@ class StateVersion(TypedDict):
     """A number that grows with each change of the order and each attempt to deliver its webhooks."""
 
     state: int
+
+
+class Health(TypedDict):
+    """The health of the server."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class MethodCurrencies(TypedDict):
+    """The currencies of a method."""
+
+    currencies: list[str]
+
+
+class Currencies(TypedDict):
+    """The enabled methods and their currencies."""
+
+    payment_methods: dict[str, MethodCurrencies]
+
+
+class OwnProject(TypedDict):
+    """The project of the API key, with the permitted calls by path and method."""
+
+    id: str
+    name: str
+    status: Literal["active-testing", "active"]
+    permissions: dict[str, dict[str, bool]]
+
+
+class Error(TypedDict):
+    """The details of an error."""
+
+    status: int
+    type: str
+    value: Annotated[str, "A message that names the field or rule."]
+    violations: list[Violation]
+    allowed: NotRequired[list[Annotated[str, "An allowed value or action."]]]
+    now: NotRequired[Annotated[Json, "The current state, after a wait that timed out."]]
+
+
+class ErrorAnswer(TypedDict):
+    """The body of every 4xx and 5xx response."""
+
+    error: Error

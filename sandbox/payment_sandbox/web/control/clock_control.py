@@ -10,13 +10,14 @@ from marshmallow import ValidationError, validate
 from payment_sandbox.forms import Form, PeriodText, Problem, Whole, checks
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.kernel.descriptions import Key
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import agenda as agendas
 from payment_sandbox.operations import move_clock
-from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS, AdvanceLimits
+from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS, AdvanceLimits, AdvanceResult
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.control import advance_limit_record, advance_record, clock_record
+from payment_sandbox.web.answers.control import clock_record
 from payment_sandbox.web.control.declaring import Listed, command
 
 Rate = partial(
@@ -33,6 +34,13 @@ AdvanceSeconds = partial(
 def read_clock(project: Project) -> records.Clock:
     """Get the clock."""
     return clock_record(project.epoch)
+
+
+def stop_details(result: AdvanceResult) -> records.StopDetails:
+    """Serialize the early stop of an advance, and the webhooks in flight; usually empty."""
+    if result.stopped:
+        return {"stopped": True, "under_way": result.under_way}
+    return {"under_way": result.under_way} if result.under_way else {}
 
 
 @checks(although_invalid=False)
@@ -63,7 +71,7 @@ def change_clock(
 ) -> records.MovedClock:
     """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
     result = move_clock.change_clock(project, mode, rate, now)
-    return {**clock_record(project.epoch), **advance_limit_record(result)}
+    return {**clock_record(project.epoch), **stop_details(result)}
 
 
 @checks(although_invalid=False)
@@ -100,7 +108,9 @@ def advance(
     target = {"by": by, "to": to, "until": until}
     aim = {name: value for name, value in target.items() if value is not None}
     limits = AdvanceLimits(max_events, timeout_seconds)
-    return advance_record(move_clock.advance_clock(project, aim, limits))
+    result = move_clock.advance_clock(project, aim, limits)
+    begun, ended = timestamp(result.begun), timestamp(result.ended)
+    return {"from": begun, "to": ended, "events": result.events, **stop_details(result)}
 
 
 @command("control", "GET", "/agenda/")

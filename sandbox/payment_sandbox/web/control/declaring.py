@@ -132,7 +132,6 @@ class ControlCommand(NamedTuple):
     """A declared command."""
 
     name: str
-    module: str
     method: str
     path: str
     run: Callable[..., Any]
@@ -159,11 +158,6 @@ class ControlCommand(NamedTuple):
         notes = (note for each in self.parameters for note in each.notes)
         return next((note for note in notes if isinstance(note, Body)), None)
 
-    @property
-    def needs_values(self) -> bool:
-        """Whether a parameter of the body or the query is required."""
-        return any(each.is_required and not each.is_in_path for each in self.parameters)
-
     def read(self, data: Any) -> dict[str, Any]:
         """Read the parameters from a body, or from a form of the dashboard."""
         assert self.form is not None, "the command must have parameters"
@@ -185,15 +179,14 @@ class QueryForm(Form):
         """Parse numbers and flags; the fields refuse what is neither."""
         if not isinstance(data, Mapping):
             return data
-        return {name: self._parse(name, text) for name, text in data.items()}
-
-    def _parse(self, name: str, text: Any) -> object:
-        field = self.load_fields.get(name) if isinstance(text, str) else None
-        if isinstance(field, Flag):
-            return WORDS.get(text, text)
-        if isinstance(field, Whole | Number) and NUMBER.fullmatch(text):
-            return float(text) if "." in text else int(text)
-        return text
+        parsed = dict(data)
+        for name, text in data.items():
+            field = self.load_fields.get(name) if isinstance(text, str) else None
+            if isinstance(field, Flag):
+                parsed[name] = WORDS.get(text, text)
+            elif isinstance(field, Whole | Number) and NUMBER.fullmatch(text):
+                parsed[name] = float(text) if "." in text else int(text)
+        return parsed
 
 
 def command(
@@ -224,7 +217,6 @@ def command(
         form = _form(run, parameters, QueryForm if method == READ else Form, check)
         made = ControlCommand(
             run.__name__,
-            run.__module__,
             method,
             f"{CONTROL_API}{path}",
             run,
@@ -238,7 +230,7 @@ def command(
         COMMANDS[made.name] = made
         stated = {
             **_facts(made, errors, lists),
-            "needs_body": check is not None or made.needs_values,
+            "needs_body": check is not None or any(p.is_required and not p.is_in_path for p in parameters),
             **facts,
         }
         route(control, method, made.path, group=group, **stated)(_view(made, stated, acts=acts))
@@ -278,12 +270,6 @@ def split_hint(hint: Any) -> tuple[Any, list[Any]]:
     return hint, []
 
 
-def tag_of(made: ControlCommand) -> tuple[str, str]:
-    """Return the tag of a command in OpenAPI, its subject, and the description of the subject."""
-    subject = made.module.rpartition(".")[2].removesuffix("_control")
-    return f"control {subject}", sys.modules[made.module].__doc__ or ""
-
-
 def _title(name: str) -> str:
     return name.title().replace("_", "")
 
@@ -309,7 +295,9 @@ def _facts(made: ControlCommand, errors: tuple[int, ...], lists: str | None) -> 
     answers = made.answers
     if get_origin(answers) is Listed:
         answers = RecordList(get_args(answers)[0], lists or _title(made.name))
-    facts: dict[str, Any] = {"answers": ORDER.shape if answers is Order else answers, "tag": tag_of(made)}
+    module = made.run.__module__
+    tag = f"control {module.rpartition('.')[2].removesuffix('_control')}", sys.modules[module].__doc__ or ""
+    facts: dict[str, Any] = {"answers": ORDER.shape if answers is Order else answers, "tag": tag}
     statuses = {401, *errors, *([404] if any(each.is_in_path for each in made.parameters) else [])}
     if made.document is not None or made.form is not None:
         form = made.document.form if made.document is not None else type(made.form)

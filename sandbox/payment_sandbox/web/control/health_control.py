@@ -3,7 +3,7 @@
 from flask import Response
 
 from payment_sandbox.version import __version__
-from payment_sandbox.web.answers.plain_records import Health
+from payment_sandbox.web.answers.records import Health
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.control_blueprint import WITHOUT_KEY, control

@@ -86,11 +86,8 @@ def report(
 ) -> records.Report:
     """Get the timeline and the review findings as text, for the report of a failed test."""
     is_guarded = call.site.control_token is not None  # teams on one server must not see each other's calls
-    other_calls = (
-        []
-        if is_guarded
-        else [*call.site.refused.calls_since(call.project.loaded_at), *_calls_with_first_key(call)]
-    )
+    refused = [each for at, each in list(call.site.refused) if at >= call.project.loaded_at]
+    other_calls = [] if is_guarded else [*refused, *_calls_with_first_key(call)]
     return {"text": timeline_report.report(call.project.epoch, order_id, other_calls)}
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, cast
 from payment_sandbox.forms import Form
 from payment_sandbox.judge import review
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import project_record
@@ -19,30 +18,6 @@ from payment_sandbox.web.control.declaring import Body, Document, Listed, comman
 from payment_sandbox.web.error_answers import GENERATED_KEY, find_known_keys
 from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.snapshot_bodies import restore_text, snapshot_answer, snapshot_text
-
-
-def refuse_surplus_project(call: Call) -> None:
-    """Refuse a project beyond the maximum of the server.
-
-    Raises:
-        RequestRefused: 429.
-    """
-    projects_max = call.site.registry.services.projects_max
-    if projects_max is not None and call.site.registry.count() >= projects_max:
-        value = f"this server has the maximum of {projects_max} projects (--max-projects); delete one first"
-        raise RequestRefused(429, value)
-
-
-def refuse_known_keys(registry: Registry, settings: Any) -> None:
-    """Refuse settings that contain another project's API key.
-
-    Raises:
-        RequestRefused: 400.
-    """
-    if any(GENERATED_KEY.fullmatch(key) for key in find_known_keys(registry, json.dumps(settings))):
-        raise RequestRefused(
-            400, "the settings must not contain an API key, because they are stored and shown unmasked"
-        )
 
 
 class StateForm(Form):
@@ -73,9 +48,15 @@ def create_project(call: Call, settings: Any) -> tuple[Project, str]:
         RequestRefused: 429 beyond the server's maximum, 400 for settings with another project's key.
         Invalid: lists every invalid setting.
     """
-    refuse_surplus_project(call)
-    refuse_known_keys(call.site.registry, settings)
-    return call.site.registry.create(settings)
+    registry = call.site.registry
+    projects_max = registry.services.projects_max
+    if projects_max is not None and registry.count() >= projects_max:
+        value = f"this server has the maximum of {projects_max} projects (--max-projects); delete one first"
+        raise RequestRefused(429, value)
+    if any(GENERATED_KEY.fullmatch(key) for key in find_known_keys(registry, json.dumps(settings))):
+        value = "the settings must not contain an API key, because they are stored and shown unmasked"
+        raise RequestRefused(400, value)
+    return registry.create(settings)
 
 
 @command("projects", "GET", "/projects/", errors=(429,))

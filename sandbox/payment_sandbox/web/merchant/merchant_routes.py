@@ -34,8 +34,8 @@ from payment_sandbox.web.answers.order_tables import (
     UpdateForm,
     order_record,
 )
-from payment_sandbox.web.answers.plain_records import Currencies, OwnProject
 from payment_sandbox.web.answers.qr_tables import QR, QrForm, qr_record
+from payment_sandbox.web.answers.records import Currencies, OwnProject
 from payment_sandbox.web.answers.responses import (
     client_has_version,
     if_match,
