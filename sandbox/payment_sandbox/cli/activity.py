@@ -113,11 +113,13 @@ class Activity:
             yield self._format("missed", f"{missed} events skipped: too many to print", {"count": missed})
         for stored in project.events.stored_after(watched.number):
             watched.number = stored.number
+            if stored.kind not in FORMATS and (stored.kind != "status" or watched.has_warned):
+                continue  # most events are never read
             try:
                 data = {"project_id": project_id, **stored.read().data}
                 if stored.kind in FORMATS:
                     text = FORMATS[stored.kind](data)
-                elif stored.kind == "status" and not watched.has_warned and _lacks_webhook(data, project):
+                elif _lacks_webhook(data, project):
                     watched.has_warned, text = True, NO_WEBHOOK_URL
                 else:
                     continue
