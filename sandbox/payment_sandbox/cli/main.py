@@ -48,12 +48,8 @@ class Program(click.Group):
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with whole sentences, on as many lines as needed."""
-        named = [(name, self.get_command(context, name)) for name in self.list_commands(context)]
-        rows = [
-            (name, command.get_short_help_str(limit=SENTENCE_LENGTH_MAX))
-            for name, command in named
-            if command is not None and not command.hidden
-        ]
+        names = self.list_commands(context)
+        rows = [(name, self.commands[name].get_short_help_str(SENTENCE_LENGTH_MAX)) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -135,15 +131,10 @@ commands.add_command(serve)
 def _with_example(error: click.ClickException) -> str:
     """Return the message on one line, with the command's example unless an option is wrong."""
     message = " ".join(error.format_message().split())
-    match error:
-        case click.MissingParameter(ctx=click.Context() as context):
-            example = context.command.epilog
-        case click.NoSuchOption() | click.BadParameter(param=click.Option()):
-            example = None
-        case click.UsageError(ctx=click.Context() as context):
-            example = context.command.epilog
-        case _:
-            example = None
+    param, context = getattr(error, "param", None), getattr(error, "ctx", None)
+    is_wrong_value = isinstance(param, click.Option) and not isinstance(error, click.MissingParameter)
+    is_clear = is_wrong_value or isinstance(error, click.NoSuchOption)
+    example = context.command.epilog if context is not None and not is_clear else None
     return f"{message.rstrip('.')}. {example}" if example else message
 
 

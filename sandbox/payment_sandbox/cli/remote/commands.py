@@ -284,10 +284,13 @@ def review(
     sys.exit(0 if all(item["healed"] for item in items) else 1)
 
 
-@remote(
-    "scenario second-try-works",
-    lambda active: f"{active['name']}: {active.get('description', 'no description')}",
-)
+def _format_scenarios(answer: Mapping[str, Any]) -> str:
+    if "items" in answer:
+        return table(answer["items"], "name description")
+    return f"{answer['name']}: {answer.get('description', 'no description')}"
+
+
+@remote("scenario second-try-works", _format_scenarios)
 def scenario(
     sandbox: SandboxClient,
     name_or_file: str = "",
@@ -295,13 +298,11 @@ def scenario(
     list_: Annotated[bool, "List the available scenarios."] = False,
 ) -> Any:
     """Show the active scenario, or switch to one by name or file."""
-    if not list_:
-        return sandbox.scenario(name_or_file) if name_or_file else sandbox.active_scenario()
-    if name_or_file:
+    if list_ and name_or_file:
         raise click.UsageError("give a name, or --list")
-    catalogue = sandbox.call("GET", "/control/scenarios/")
-    show(catalogue, lambda shown: table(shown["items"], "name description"))
-    return None
+    if list_:
+        return sandbox.call("GET", "/control/scenarios/")
+    return sandbox.scenario(name_or_file) if name_or_file else sandbox.active_scenario()
 
 
 def _format_faults(rules: Mapping[str, Any]) -> str:
