@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from payment_sandbox.delivery.receivers import DeliveryOutcome, PreparedAttempt
+from payment_sandbox.delivery.receivers import DeliveryOutcome, Destination, PreparedAttempt
 from payment_sandbox.delivery.sending import ProjectSender
 from payment_sandbox.orders.webhooks import Delivery, Reply
 from payment_sandbox.projects.outbox import (
@@ -41,7 +41,7 @@ class ManualHost(Services):
             raise RuntimeError("can't start new thread")
         self.carriers.append(work)
 
-    def receiver(self, project: Project, url: str) -> "ManualHost":
+    def receiver(self, destination: Destination, url: str) -> "ManualHost":
         return self
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:

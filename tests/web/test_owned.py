@@ -35,7 +35,7 @@ def register_in_process(sandbox: Sandbox) -> None:
     destination.receiver, destination.on_waiting_thread = ShopInServer(), True
     destination.hosts, destination.allowed = frozenset({"localhost"}), frozenset({"example.com"})
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    project.epoch.jobs.add(Job("nightly", Period.parse("P1D"), now, lambda: None))
+    project.epoch.jobs.append(Job("nightly", Period.parse("P1D"), now, lambda: None))
 
 
 def test_nothing_mentions_a_deleted_project(own_server: Server, shop: Shop) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.delivery.receivers import (
     DeliveryOutcome,
+    Destination,
     PreparedAttempt,
     Receiver,
     destination_of,
@@ -56,20 +57,21 @@ class ProjectSender:
     def __init__(
         self,
         project: Project,
-        find_receiver: Callable[[Project, str], Receiver],
+        find_receiver: Callable[[Destination, str], Receiver],
         run: Callable[[Callable[[], None]], object],
     ) -> None:
         """Send to the receivers that ``find_receiver`` returns for their addresses."""
         self._find_project = weakly(project)
         self._project_id = project.project_id
-        self._find_receiver = find_receiver
+        self._destination = destination_of(project)
+        self._find_receiver = partial(find_receiver, self._destination)
         self.run = run
         self.monotonic_seconds = project.services.real.monotonic_seconds
         self.on_idle = partial(project.events.publish, "idle")
 
     def sends_on_waiting_thread(self) -> bool:
         """Whether the thread that waits for the webhooks sends them."""
-        return destination_of(self._find_project()).on_waiting_thread
+        return self._destination.on_waiting_thread
 
     def wake(self) -> None:
         """Wake the waiting calls of the listener."""
@@ -103,9 +105,9 @@ class ProjectSender:
     def _receive(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         if (reply := attempt.effect.reply) is not None:  # the outcome is decided, and nothing is sent
             return [DeliveryOutcome(reply, attempt.real_at)]
-        project, url = attempt.project, attempt.request.url
+        url = attempt.request.url
         is_forwarded = url == attempt.epoch.state.settings.forward_to
-        receiver = listener_of(project) if is_forwarded else self._find_receiver(project, url)
+        receiver = listener_of(attempt.project) if is_forwarded else self._find_receiver(url)
         return receiver.post(attempt)
 
 
@@ -221,7 +223,7 @@ def _record_attempt(sent: PreparedAttempt, outcome: DeliveryOutcome, is_copy: bo
         number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
         request, reply = _mask(project.masking, sent.request, outcome.reply)
         attempt = WebhookAttempt(number, sent.at, outcome.sent_at, request, reply)
-        if not is_copy and not is_changed:
+        if sent.effect is not NO_EFFECT and not is_copy:
             _count_match(edit, delivery, sent.effect)
         delivery, next_at = delivery.record_attempt(attempt, is_copy=is_copy or is_changed)
         if is_changed:
@@ -304,7 +306,7 @@ def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> 
 
 def _count_match(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
     """Count the rule whose effect an attempt has; a postponed attempt was counted when it was postponed."""
-    if effect is NO_EFFECT or (delivery.is_postponed and isinstance(effect, Delay | Swap)):
+    if delivery.is_postponed and isinstance(effect, Delay | Swap):
         return
     if (own := edit.state.faults.count_webhook(delivery)) is not None:
         edit.state = edit.state._replace(faults=own)

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple, TypedDict
 
@@ -87,15 +86,14 @@ class WebhookInFlight(TypedDict):
     url: str
 
 
-@dataclass(slots=True)
-class AdvanceResult:
+class AdvanceResult(NamedTuple):
     """The result of an advance; ``under_way`` lists all webhooks in flight, even those of other clients."""
 
     begun: datetime
     ended: datetime
-    events: list[ProcessedEvent] = field(default_factory=list)
-    stopped: bool = False
-    under_way: list[WebhookInFlight] = field(default_factory=list)
+    events: list[ProcessedEvent]
+    stopped: bool
+    under_way: list[WebhookInFlight]
     by_hand: bool = False  # whether a call stopped the advance
 
 
@@ -113,32 +111,11 @@ def advance(
     Raises:
         ClockBusy: another advance is running.
     """
-    limits = limits or AdvanceLimits()
-    rehearsal = project.epoch.rehearsal
-    return rehearsal.perform(ClockAdvance(), lambda _: _advance(project, target, limits, next_only=next_only))
 
+    def run(_: ClockAdvance) -> AdvanceResult:
+        return _AdvanceRun(project, limits or AdvanceLimits()).advance(target, next_only=next_only)
 
-def _advance(
-    project: Project, target: TargetTime | None, limits: AdvanceLimits, *, next_only: bool
-) -> AdvanceResult:
-    until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
-    with report_progress(project), _hold_clock(project) as held:
-        epoch = held.epoch
-        run = _AdvanceRun(project, epoch, limits.events_max, until_seconds)
-        result = AdvanceResult(epoch.timeline.now, epoch.timeline.now)
-        until = target(epoch.timeline.now) if target is not None else None
-        is_settled = run.settle()
-        if next_only:
-            until = run.next_time()
-        while is_settled and (orders := run.step(until)) is not None:
-            is_settled = run.settle(orders)
-        is_settled = is_settled and run.settle(frozenset())
-        run.record_end(result, until, is_settled=is_settled)
-        if until is not None and not result.stopped:
-            held.until = until
-        result.events, result.under_way = list(run.log), _list_unanswered(project, epoch)
-    result.ended = epoch.timeline.now
-    return result
+    return project.epoch.rehearsal.perform(ClockAdvance(), run)
 
 
 def stop_advance(project: Project) -> bool:
@@ -167,60 +144,100 @@ def run_due(project: Project) -> None:
 
 
 class _AdvanceRun:
-    """An advance in progress, with its log and its limits."""
+    """An advance of an epoch's clock, with its log and its limits."""
 
-    def __init__(self, project: Project, epoch: Epoch, events_max: int, until_seconds: float) -> None:
-        assert epoch.advance_log is not None, "the clock is held"
-        self.log = epoch.advance_log
+    def __init__(self, project: Project, limits: AdvanceLimits) -> None:
+        self.epoch = project.epoch
         self._project = project
-        self._epoch = epoch
-        self._events_max = events_max
-        self._until_seconds = until_seconds
+        self._log: list[ProcessedEvent] = []
+        self._events_max = limits.events_max
+        self._until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
+        self._end: datetime | None = None  # the final time, if later than the last event
 
-    def step(self, until: datetime | None) -> Orders | None:
+    def advance(self, target: TargetTime | None, *, next_only: bool) -> AdvanceResult:
+        """Advance, and return the result."""
+        epoch = self.epoch
+        with report_progress(self._project), self._hold_clock():
+            begun = epoch.timeline.now
+            until = target(begun) if target is not None else None
+            is_settled = self._settle()
+            if next_only:
+                due = next_due(epoch)
+                until = max(due.at if due is not None else begun, epoch.timeline.now)
+            while is_settled and (orders := self._step(until)) is not None:
+                is_settled = self._settle(orders)
+            is_settled = is_settled and self._settle(frozenset())
+            is_reset = epoch is not self._project.epoch
+            stopped = not is_settled or is_reset or self._is_over_limit(until)
+            by_hand = stopped and epoch.is_stopping
+            epoch.is_moment_cut = stopped and next_due(epoch, epoch.timeline.now) is not None
+            if not stopped:
+                self._end = until
+            events, under_way = list(self._log), _list_unanswered(self._project, epoch)
+        return AdvanceResult(begun, epoch.timeline.now, events, stopped, under_way, by_hand)
+
+    @contextmanager
+    def _hold_clock(self) -> Iterator[None]:
+        """Hold the clock; a reset of the project cancels the rest of the advance."""
+        project, epoch = self._project, self.epoch
+        if not epoch.advance_lock.acquire(blocking=False):
+            raise ClockBusy(ADVANCE_RUNNING)
+        try:
+            epoch.is_stopping = False  # before a call can see the held clock and request a stop
+            epoch.is_moment_cut = False
+            clean_up_agenda(project, epoch)
+            with project.blocking_edits(epoch):
+                epoch.timeline.move_to(epoch.now())
+                epoch.advance_log = self._log
+            yield
+        except ProjectReset:
+            raise ClockBusy("the project was just reset; try again") from None
+        finally:
+            try:
+                self._release_clock()
+            finally:
+                epoch.advance_log = None
+                epoch.advance_lock.release()
+        project.publish("clock", now=timestamp(project.now()))
+        project.services.wake(project)
+
+    def _release_clock(self) -> None:
+        """Store the time reached by the advance."""
+        clock, end = self.epoch.state.clock, self._end or self.epoch.timeline.now
+        if self.epoch.advance_log is None or (clock.anchor == end and not clock.running):
+            return  # the project was reset before, or nothing has changed
+        with suppress(ProjectReset), self._project.edit(self.epoch, end) as edit:
+            edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
+
+    def _step(self, until: datetime | None) -> Orders | None:
         """Run the next event up to ``until``; return None at the end or at a limit."""
-        if self.is_over_limit(until):
+        epoch = self.epoch
+        if self._is_over_limit(until):
             return None
-        if self._epoch.jobs and (job := self._next_job(until)) is not None:
-            return run_job(self._project, self._epoch, job)
-        return _run_next(self._project, self._epoch, until or LAST_MOMENT)
+        if epoch.jobs:
+            due = next_due(epoch, until)
+            job = epoch.jobs.take(until, due.at if due is not None else None)
+            if job is not None:
+                return run_job(self._project, epoch, job)
+        return _run_next(self._project, epoch, until or LAST_MOMENT)
 
-    def _next_job(self, until: datetime | None) -> Job | None:
-        due = next_due(self._epoch, until)
-        before = due.at if due is not None else None
-        return self._epoch.jobs.take(until, before)
-
-    def settle(self, orders: Orders | None = None) -> bool:
+    def _settle(self, orders: Orders | None = None) -> bool:
         """Wait for the webhooks of these orders, or for all webhooks in flight; return False at a limit."""
         remaining_seconds = self._until_seconds - self._project.services.real.monotonic_seconds()
-        return self._project.settle(remaining_seconds, self._epoch, self._is_enough, orders)
+        return self.epoch.outbox.settle(remaining_seconds, self._is_enough, orders)
 
     def _is_enough(self) -> bool:
-        is_enough = len(self.log) >= self._events_max and not self._is_inside_moment()
-        return self._epoch.is_stopping or is_enough
+        """Whether to stop; not inside a moment whose other events would run right after, unreported."""
+        epoch = self.epoch
+        is_enough = len(self._log) >= self._events_max and not (
+            epoch.state.clock.running and next_due(epoch, epoch.timeline.now) is not None
+        )
+        return epoch.is_stopping or is_enough
 
-    def _is_inside_moment(self) -> bool:
-        """Whether more events of this moment would run right after the advance, unreported."""
-        epoch = self._epoch
-        return epoch.state.clock.running and next_due(epoch, epoch.timeline.now) is not None
-
-    def is_over_limit(self, until: datetime | None) -> bool:
+    def _is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached before all due events have run."""
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
-        return (is_late or self._is_enough()) and next_due(self._epoch, until) is not None
-
-    def record_end(self, result: AdvanceResult, until: datetime | None, *, is_settled: bool) -> None:
-        """Note whether the advance stopped early because of a limit, a call, or a project reset."""
-        is_reset = self._epoch is not self._project.epoch
-        result.stopped = not is_settled or is_reset or self.is_over_limit(until)
-        result.by_hand = result.stopped and self._epoch.is_stopping
-        rest = next_due(self._epoch, self._epoch.timeline.now)
-        self._epoch.is_moment_cut = result.stopped and rest is not None
-
-    def next_time(self) -> datetime:
-        """Return the time of the next event, or now if there is none."""
-        due, now = next_due(self._epoch), self._epoch.timeline.now
-        return now if due is None else max(due.at, now)
+        return (is_late or self._is_enough()) and next_due(self.epoch, until) is not None
 
 
 def _list_unanswered(project: Project, epoch: Epoch) -> list[WebhookInFlight]:
@@ -261,69 +278,25 @@ def report_progress(project: Project) -> Iterator[None]:
         raise StepsInterrupted(failed, done) from failed
 
 
-@dataclass(slots=True)
-class _HeldClock:
-    """The clock of an epoch, held by an advance, and its final time, if later than the last event."""
-
-    epoch: Epoch
-    until: datetime | None = None
-
-
-@contextmanager
-def _hold_clock(project: Project) -> Iterator[_HeldClock]:
-    """Hold the clock; a reset of the project cancels the rest of the advance."""
-    epoch = project.epoch
-    if not epoch.advance_lock.acquire(blocking=False):
-        raise ClockBusy(ADVANCE_RUNNING)
-    held = _HeldClock(epoch)
-    try:
-        epoch.is_stopping = False  # before a call can see the held clock and request a stop
-        epoch.is_moment_cut = False
-        clean_up_agenda(project, epoch)
-        with project.blocking_edits(epoch):
-            epoch.timeline.move_to(epoch.now())
-            epoch.advance_log = []
-        yield held
-    except ProjectReset:
-        raise ClockBusy("the project was just reset; try again") from None
-    finally:
-        try:
-            _release_clock(project, held)
-        finally:
-            epoch.advance_lock.release()
-    project.publish("clock", now=timestamp(project.now()))
-    project.services.wake(project)
-
-
-def _release_clock(project: Project, held: _HeldClock) -> None:
-    """Store the time reached by the advance, then release the clock."""
-    epoch = held.epoch
-    if epoch.advance_log is None:  # the project was reset before
-        return
-    try:
-        end = held.until or epoch.timeline.now
-        with suppress(ProjectReset), project.edit(epoch, end) as edit:
-            edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
-    finally:
-        epoch.advance_log = None
-
-
 def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders | None:
     """Run the next event at its own time, up to ``until`` (None: up to now).
 
     Returns:
         The orders with webhooks sent by the event; None if there was no event.
     """
+    head, until = epoch.timeline.head(), epoch.now() if until is None else until
+    if head is None or head.at > until:
+        return None
     due: DueItem[Command] | None = None
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now) as edit:
-            due = _take_event(edit, epoch.now() if until is None else until)
+            due = _take_event(edit, until)
             if due is not None:
                 if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
                     edit.record_agenda_event(due)
                 handler_of(due.item).run(edit, due.item)
-        orders = _orders_to_notify(edit)
+        orders = frozenset(queued.order_id for queued in edit.to_send)
     except ProjectReset:
         return None
     except Exception as error:
@@ -332,10 +305,6 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
         with suppress(ProjectReset):
             _record_failed_command(project, epoch, due, error)
     return orders if due is not None else None
-
-
-def _orders_to_notify(edit: Edit) -> Orders:
-    return frozenset(queued.order_id for queued in edit.to_send)
 
 
 def _take_event(edit: Edit, until: datetime) -> DueItem[Command] | None:

@@ -26,23 +26,14 @@ class Job:
         return f"the shop's job {self.name}"
 
 
-class Jobs:
+class Jobs(list[Job]):
     """The jobs of an epoch; they are not stored, because only this process can run them."""
 
-    def __init__(self) -> None:
-        self._jobs: list[Job] = []
-        self.running: Job | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._jobs)
-
-    def add(self, job: Job) -> None:
-        """Add a job."""
-        self._jobs.append(job)
+    running: Job | None = None
 
     def by_next_run(self) -> list[Job]:
         """Return the jobs in the order of their next runs."""
-        return sorted(self._jobs, key=lambda job: job.at)
+        return sorted(self, key=lambda job: job.at)
 
     def take(self, until: datetime | None, before: datetime | None) -> Job | None:
         """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
@@ -51,7 +42,7 @@ class Jobs:
         the calendar ends.
         """
         limits = [limit for limit in (until, before) if limit is not None]
-        if not limits or not self._jobs:
+        if not limits or not self:
             return None
         job = self.by_next_run()[0]
         if job.at > min(limits) or job.at == before:
@@ -60,5 +51,5 @@ class Jobs:
         due_job = replace(job)
         job.at = job.period.after(job.at)
         if job.at == LAST_MOMENT:  # the calendar has ended
-            self._jobs.remove(job)
+            self.remove(job)
         return due_job

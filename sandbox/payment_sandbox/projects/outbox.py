@@ -196,15 +196,16 @@ class Outbox:
 
     def send_due(self, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Send what is queued, one after the other; another thread goes on once ``is_enough`` is true."""
-        is_over, entry = False, self._next()
-        while entry is not None:
-            try:
-                self._send(entry)
-            except BaseException:  # such as KeyboardInterrupt on a test's thread, whose run ends
-                self._next(entry, is_over=True)
-                raise
-            is_over = is_enough()
-            entry = self._next(entry, is_over=is_over)
+        with during_delivery(self):
+            is_over, entry = False, self._next()
+            while entry is not None:
+                try:
+                    entry.result = DONE if self._sender.send(self, entry.queued) else UNSENT
+                except BaseException:  # such as KeyboardInterrupt on a test's thread, whose run ends
+                    self._next(entry, is_over=True)
+                    raise
+                is_over = is_enough()
+                entry = self._next(entry, is_over=is_over)
         if is_over:
             self.start()
 
@@ -220,11 +221,6 @@ class Outbox:
             self._move(entry, SENDING)
             return entry
 
-    def _send(self, entry: OutboxEntry) -> None:
-        with during_delivery(self):
-            if not self._sender.send(self, entry.queued):
-                entry.result = UNSENT
-
     def _end(self, entry: OutboxEntry) -> None:
         self._move(entry, entry.result)
         self._changed.notify_all()
@@ -233,18 +229,22 @@ class Outbox:
 
     def send_held(self, held: HeldDeliveries) -> None:
         """Send the held webhooks on this thread, and return once they are answered."""
-        while True:
-            with self._changed:
-                if not held.entries or self.is_closed:
-                    break
-                entry = held.entries.popleft()
-                self._move(entry, SENDING)
-            try:
-                self._send(entry)
-            finally:
-                with self._changed:
-                    self._end(entry)
+        with during_delivery(self):
+            while (entry := self._take_held(held)) is not None:
+                try:
+                    entry.result = DONE if self._sender.send(self, entry.queued) else UNSENT
+                finally:
+                    with self._changed:
+                        self._end(entry)
         self.release(held)
+
+    def _take_held(self, held: HeldDeliveries) -> OutboxEntry | None:
+        with self._changed:
+            if not held.entries or self.is_closed:
+                return None
+            entry = held.entries.popleft()
+            self._move(entry, SENDING)
+            return entry
 
     # Wait
 

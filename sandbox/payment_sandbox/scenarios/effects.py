@@ -231,15 +231,10 @@ class Fault:
 class WebhookEffect(Effect):
     """An effect on a webhook delivery attempt."""
 
-    @property
-    def reply(self) -> Reply | None:
-        """The simulated reply to a webhook that is not sent; None if the webhook is sent."""
-        return None
-
-    @property
-    def copies(self) -> int:
-        """The number of copies to send."""
-        return 1
+    reply: Reply | None = None
+    """The simulated reply to a webhook that is not sent; None if the webhook is sent."""
+    copies: int = 1
+    """The number of copies to send."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +248,7 @@ class Answer(WebhookEffect):
     )
 
     @property
-    def reply(self) -> Reply:
+    def reply(self) -> Reply:  # type: ignore[override]
         """A reply with the status."""
         return Reply(0.0, status=self.status, warning=ANSWERED_BY_SCENARIO)
 
@@ -263,11 +258,7 @@ class Timeout(WebhookEffect):
 
     key = "timeout"
     field = Yes(about="Fails at once, as if the merchant had timed out; no request is sent to the merchant.")
-
-    @property
-    def reply(self) -> Reply:
-        """A timeout."""
-        return Reply(0.0, error=TIMED_OUT_BY_SCENARIO)
+    reply = Reply(0.0, error=TIMED_OUT_BY_SCENARIO)
 
 
 class Drop(WebhookEffect):
@@ -275,11 +266,7 @@ class Drop(WebhookEffect):
 
     key = "drop"
     field = Yes(about="Is lost: counts as delivered, but no request is sent to the merchant.")
-
-    @property
-    def reply(self) -> Reply:
-        """The reply of a delivered attempt."""
-        return Reply(0.0, warning=DROPPED_BY_SCENARIO)
+    reply = Reply(0.0, warning=DROPPED_BY_SCENARIO)
 
 
 @dataclass(frozen=True)
@@ -289,7 +276,7 @@ class RepeatedDelivery(WebhookEffect):
     times: int
 
     @property
-    def copies(self) -> int:
+    def copies(self) -> int:  # type: ignore[override]
         """The number of copies to send."""
         return self.times
 

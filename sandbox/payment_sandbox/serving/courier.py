@@ -8,14 +8,13 @@ from urllib.parse import urlsplit
 
 from payment_sandbox.delivery.receivers import (
     DeliveryOutcome,
+    Destination,
     PreparedAttempt,
     ProcessReceiver,
     Receiver,
-    destination_of,
 )
 from payment_sandbox.orders.webhooks import NOT_DELIVERED_TO, NOT_SENT_IN_TESTS, Reply, Send
 from payment_sandbox.projects.caller import caller
-from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import Together
 from payment_sandbox.serving.binding import is_local
 from payment_sandbox.serving.posting import Posting, post_over_network
@@ -42,13 +41,13 @@ class Courier:
         """
         self._local_only = local_only
         self.allowed_hosts = tuple(map(normal_host, allowed_hosts))
-        self._post_over_network = partial(post_over_network, trusted=trusted)
         self._threads = Threads("courier")
         self.run = self._threads.run
+        self._network = _HttpAddress(self.run, partial(post_over_network, trusted=trusted))
 
-    def receiver(self, project: Project, url: str) -> Receiver:
+    def receiver(self, destination: Destination, url: str) -> Receiver:
         """Return the receiver at an address: the application in this process, or a server on the network."""
-        destination, host = destination_of(project), urlsplit(url).hostname or ""
+        host = urlsplit(url).hostname or ""
         if destination.receiver is not None and (destination.hosts is None or host in destination.hosts):
             return _ApplicationInProcess(self.run, destination.receiver, destination.on_waiting_thread)
         if self._local_only and not is_local(host) and host not in destination.allowed:
@@ -59,7 +58,7 @@ class Courier:
         if self.allowed_hosts and normal_host(host) not in self.allowed_hosts:
             advice = f"to allow {host}, add serve --deliver-to {host}"
             return _Nobody(f"{NOT_DELIVERED_TO} {', '.join(self.allowed_hosts)}; {advice}")
-        return _HttpAddress(self.run, self._post_over_network)
+        return self._network
 
     def stop(self) -> None:
         """Accept no more work; deliveries in flight are abandoned with the process."""
@@ -78,7 +77,7 @@ class _Nobody:
 
 
 class _HttpAddress:
-    """A server on the network; all copies of a webhook are sent at the same time."""
+    """Servers on the network; all copies of a webhook are sent at the same time."""
 
     def __init__(self, run: Run, send: Send, application: ProcessReceiver | None = None) -> None:
         self._run = run

@@ -58,9 +58,9 @@ def post_over_network(
     """
     until_seconds = monotonic_seconds() + timeout_seconds
     try:
-        prepared, parts = _prepare(request.url)
-        with closing(_connect(parts, trusted, timeout_seconds)) as connected:
-            http = HTTPConnection(str(parts.hostname), port_of(parts))
+        parts, port, prepared = _prepare(request.url)
+        with closing(_connect(parts, port, trusted, timeout_seconds)) as connected:
+            http = HTTPConnection(str(parts.hostname), port)
             http.default_port, http.sock = DEFAULT_PORTS[parts.scheme], connected
             http.request("POST", prepared.path_url, request.body, {**prepared.headers, **request.headers})
             with HTTPResponse(connected, method="POST") as response:
@@ -78,21 +78,24 @@ def post_over_network(
 
 
 @lru_cache(maxsize=1024)
-def _prepare(url: str) -> "tuple[requests.PreparedRequest, SplitResult]":
+def _prepare(url: str) -> "tuple[SplitResult, int, requests.PreparedRequest]":
     """Prepare a request to an address; its headers are the credentials in the address, if any."""
     if urlsplit(url).port == 0:  # requests would drop it
         raise ValueError("nothing can listen on port 0")
     prepared = requests.Request("POST", url).prepare()
     prepared.headers.pop("Content-Length", None)
-    return prepared, urlsplit(prepared.url or "")
+    parts = urlsplit(prepared.url or "")
+    return parts, port_of(parts), prepared
 
 
-def _connect(parts: SplitResult, trusted: ssl.SSLContext | None, timeout_seconds: float) -> socket.socket:
+def _connect(
+    parts: SplitResult, port: int, trusted: ssl.SSLContext | None, timeout_seconds: float
+) -> socket.socket:
     """Connect to the receiver of an address, including the whole TLS handshake."""
     host = parts.hostname or ""
     is_below = host != "localhost" and f".{host.removesuffix('.')}".endswith(".localhost")
     address = "127.0.0.1" if is_below else host  # not every resolver knows shop.localhost and localhost.
-    connected = socket.create_connection((address, port_of(parts)), timeout_seconds)
+    connected = socket.create_connection((address, port), timeout_seconds)
     if parts.scheme != "https":
         return connected
     context = trusted or tls.trusting_context()

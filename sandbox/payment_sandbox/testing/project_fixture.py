@@ -166,7 +166,7 @@ class ShopInProcess:
             raise ValueError(f"every takes a positive period; not {period!r}")
         project = self._in_process("every")
         run, epoch = job_runner(label, job, lambda: project.is_rehearsed), project.epoch
-        epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), outside_flask(run)))
+        epoch.jobs.append(Job(label, interval, interval.after(epoch.now()), outside_flask(run)))
 
     @contextmanager
     def wall_clock(self) -> Iterator[None]:
