@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.judge import creation_checks, money_checks, payment_checks, setup_checks, webhook_checks
-from payment_sandbox.judge.creation_checks import Creation
+from payment_sandbox.judge import call_checks, money_checks, setup_checks, webhook_checks
+from payment_sandbox.judge.call_checks import Creation, Refusal
 from payment_sandbox.judge.evidence import (
     HINT,
     KINDS,
@@ -25,8 +25,7 @@ from payment_sandbox.judge.evidence import (
     start_of,
 )
 from payment_sandbox.judge.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, lesson_of
-from payment_sandbox.judge.money_checks import DatedFinding
-from payment_sandbox.judge.payment_checks import Charge, Refusal
+from payment_sandbox.judge.money_checks import Charge, DatedFinding
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.operations.redelivery import unsent_of
 from payment_sandbox.orders.amounts import convert_cents, euros
@@ -75,7 +74,7 @@ ORDER_CHECKS: Final[Sequence[Check]] = (
     webhook_checks.find_trusted_returns,
     webhook_checks.find_unanswered_webhooks,
     webhook_checks.find_failures_after_answers,
-    creation_checks.find_late_captures,
+    call_checks.find_late_captures,
     money_checks.find_client_resends,
     money_checks.find_moves_per_webhook,
     money_checks.find_blind_repeats,
@@ -83,9 +82,9 @@ ORDER_CHECKS: Final[Sequence[Check]] = (
     money_checks.find_refused_repeats,
     money_checks.find_unrefunded_cancellations,
     webhook_checks.find_polling,
-    creation_checks.find_warnings,
+    call_checks.find_warnings,
     setup_checks.find_mixed_schemes,
-    payment_checks.find_lapsed_authorizations,
+    money_checks.find_lapsed_authorizations,
 )
 """The checks of one order with its refunds."""
 EXPLAINING_CHECKS: Final[Sequence[Check]] = (
@@ -97,8 +96,8 @@ EXPLAINING_CHECKS: Final[Sequence[Check]] = (
 DATED_CHECKS: Final = (money_checks.find_unreturned_surplus, money_checks.find_unnoticed_payments)
 """The checks of one order whose findings begin at a time."""
 BASKET_CHECKS: Final = (
-    creation_checks.find_duplicate_orders,
-    creation_checks.find_blind_retries,
+    call_checks.find_duplicate_orders,
+    call_checks.find_blind_retries,
     money_checks.find_resent_creations,
 )
 """The checks that compare the orders of a basket."""
@@ -130,17 +129,21 @@ def review_log(log: OrderLog) -> ReviewedOrder:
     by_check = {check: list(check(history)) for check in ORDER_CHECKS}
     explained = _explained(chain.from_iterable(by_check[check] for check in EXPLAINING_CHECKS))
     dated = chain.from_iterable(check(history) for check in DATED_CHECKS)
-    find, requests = history.orders.get, history.requests
-    slashless = next((entry for entry in requests if not entry.path.endswith("/")), None)
+    find = history.orders.get
     return ReviewedOrder(
         [_add_lesson(find, finding) for finding in chain(*by_check.values())],
         [each._replace(finding=_add_lesson(find, each.finding)) for each in dated],
-        list(creation_checks.creations_in(history)),
-        list(payment_checks.charges_in(history)),
-        [entry for entry in requests if entry.unknown or entry is slashless],
-        [refusal for refusal in payment_checks.refusals_in(history) if refusal.entry.id not in explained],
+        list(call_checks.creations_in(history)),
+        list(money_checks.charges_in(history)),
+        _unusual_calls(history.requests),
+        [refusal for refusal in call_checks.refusals_in(history) if refusal.entry.id not in explained],
         sum(not each.url for each in log.derive(unsent_of)),
     )
+
+
+def _unusual_calls(requests: Sequence[LoggedRequest]) -> list[LoggedRequest]:
+    slashless = next((entry for entry in requests if not entry.path.endswith("/")), None)
+    return [entry for entry in requests if entry.unknown or entry is slashless]
 
 
 def _explained(findings: Iterable[Finding]) -> set[str]:
@@ -199,9 +202,9 @@ def _review_calls(
     unexplained = [refusal for refusal in refusals if refusal.entry.id not in explained]
     unexplained.sort(key=lambda refusal: number_of(refusal.entry))
     return chain(
-        creation_checks.find_ignored_keys(calls),
+        call_checks.find_ignored_keys(calls),
         setup_checks.find_missing_slashes(calls),
-        payment_checks.find_refused_calls(unexplained),
+        call_checks.find_refused_calls(unexplained),
     )
 
 
@@ -225,7 +228,7 @@ def _review_charges(epoch: Epoch, reviewed: Iterable[ReviewedOrder]) -> list[Fin
     times = Counter(charge.call.kind for charge in charges)
     repeated = [charge.call for charge in charges if times[charge.call.kind] > 1]
     if not repeated:
-        return list(payment_checks.find_charges_after_decline(charges))
+        return list(money_checks.find_charges_after_decline(charges))
     causing = money_checks.orders_in_progress(epoch.store.deliveries(), repeated)
     reads = [entry for entry in epoch.journal.of(LoggedRequest, causing) if entry.method == "GET"]
     webhooks = list(chain.from_iterable(map(epoch.store.deliveries_of, causing)))
@@ -233,7 +236,7 @@ def _review_charges(epoch: Epoch, reviewed: Iterable[ReviewedOrder]) -> list[Fin
     history = ReviewedHistory({}, webhooks, entries, is_of_charges=True)
     return [
         *chain.from_iterable(check(history) for check in CHARGE_CHECKS),
-        *payment_checks.find_charges_after_decline(charges),
+        *money_checks.find_charges_after_decline(charges),
     ]
 
 

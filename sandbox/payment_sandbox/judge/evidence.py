@@ -226,13 +226,15 @@ class ReviewedHistory(OrderLog):
     @cached_property
     def reads(self) -> "Entries":
         """The successful reads, by order."""
-        return _by_order(entry for entry in self._all_reads if entry.status in READ_STATUSES)
+        return _by_order(entry for entry in filter(is_read, self.requests) if entry.status in READ_STATUSES)
 
     @cached_property
     def attempted_reads(self) -> "Entries":
         """The successful reads, and the reads that a fault prevented, by order."""
         return _by_order(
-            entry for entry in self._all_reads if entry.status in READ_STATUSES or entry.fault is not None
+            entry
+            for entry in filter(is_read, self.requests)
+            if entry.status in READ_STATUSES or entry.fault is not None
         )
 
     @cached_property
@@ -247,21 +249,6 @@ class ReviewedHistory(OrderLog):
     def requests_of(self) -> "Entries":
         """All requests, by order."""
         return _by_order(self.requests)
-
-    @cached_property
-    def changes(self) -> "Entries":
-        """The shop's captures, voids and cancellations whose answers it got, by order."""
-        return _by_order(
-            entry
-            for entry in self.requests
-            if entry.status in MADE_STATUSES
-            and not is_answer_lost(entry)
-            and (CAPTURE_OR_VOID.search(entry.path) or entry.method == "DELETE")
-        )
-
-    @cached_property
-    def _all_reads(self) -> list[LoggedRequest]:
-        return list(filter(is_read, self.requests))
 
     @cached_property
     def statuses(self) -> Mapping[str, str | None]:
@@ -354,6 +341,12 @@ def order_in(entry: LoggedRequest) -> str | None:
 def is_read(entry: LoggedRequest) -> bool:
     """Whether a request reads an existing order."""
     return bool(entry.method == "GET" and entry.order_id and entry.path.rstrip("/").endswith(entry.order_id))
+
+
+def is_change(entry: LoggedRequest) -> bool:
+    """Whether the service executed a capture, void or cancellation."""
+    is_sent = entry.method == "DELETE" or CAPTURE_OR_VOID.search(entry.path) is not None
+    return is_sent and entry.status in MADE_STATUSES
 
 
 Entries = defaultdict[str, list[LoggedRequest]]

@@ -316,15 +316,12 @@ def _attempt_spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
 def _answer_text(reply: Reply) -> str:
     if reply.status is None:
         return reply.error or reply.warning or "no response"
-    words = _strip_markup(reply.body) if reply.status >= ERROR_STATUS_MIN else ""
-    shown = words if len(words) <= TEXT_SHOWN_MAX else f"{words[: TEXT_SHOWN_MAX - 1]}…"
-    return " · ".join(filter(None, (str(reply.status), shown)))
-
-
-def _strip_markup(body: str) -> str:
+    body = reply.body if reply.status >= ERROR_STATUS_MIN else ""
     if body.lstrip()[:1] == "<":
         body = unescape(HTML_TAG.sub(" ", HTML_INVISIBLE.sub(" ", body)))
-    return " ".join(body.split())
+    words = " ".join(body.split())
+    shown = words if len(words) <= TEXT_SHOWN_MAX else f"{words[: TEXT_SHOWN_MAX - 1]}…"
+    return " · ".join(filter(None, (str(reply.status), shown)))
 
 
 REFUSAL_LENGTH_MAX: Final = 60  # characters of a refusal
@@ -422,11 +419,6 @@ class Belief(NamedTuple):
     shop: str
     service: str
 
-    @property
-    def is_true(self) -> bool:
-        """Whether the shop knows the actual status."""
-        return self.shop == self.service
-
 
 def beliefs(timeline_entries: Sequence[TimelineEntry], order: Order) -> list[Belief]:
     """Return the changes to an order's status and to the shop's belief, oldest first."""
@@ -462,7 +454,11 @@ def fold(timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
         yield from timeline_entries[at : at + size]
         repeated = timeline_entries[at + size : at + size * times]
         if repeated:
-            yield repeated[-1].as_note(repeated[0].id, FOLDED_KIND, _describe_folded(repeated, times - 1))
+            numbers = {each.attempt for each in repeated if each.kind == "webhook"}
+            are_retries = len(numbers) == times - 1 and min(numbers) > 1  # not the first of several orders
+            what = f"attempts {min(numbers)} to {max(numbers)}" if are_retries else f"{times - 1} more"
+            label = f"{what} like these, until {repeated[-1].at:%H:%M:%S}"
+            yield repeated[-1].as_note(repeated[0].id, FOLDED_KIND, label)
         at += size * times
 
 
@@ -476,10 +472,3 @@ def _longest_repetition(compared: Sequence[object], at: int) -> tuple[int, int]:
         if times >= REPETITIONS_MIN and size * times > best[0] * best[1]:
             best = size, times
     return best
-
-
-def _describe_folded(repeated: Sequence[TimelineEntry], times: int) -> str:
-    numbers = {each.attempt for each in repeated if each.kind == "webhook"}
-    are_retries = len(numbers) == times and min(numbers) > 1  # not the first attempts of several orders
-    what = f"attempts {min(numbers)} to {max(numbers)}" if are_retries else f"{times} more"
-    return f"{what} like these, until {repeated[-1].at:%H:%M:%S}"

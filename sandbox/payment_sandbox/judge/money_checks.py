@@ -1,13 +1,13 @@
-"""Checks on money: moved twice, also by an HTTP client alone, not returned, or not noticed."""
+"""Checks on money: moved twice, also by an HTTP client alone, lapsed, not returned, or not noticed."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from payment_sandbox.judge.creation_checks import Creation, is_creation_request
+from payment_sandbox.judge.call_checks import Creation, is_creation_request
 from payment_sandbox.judge.evidence import (
     CHARGES_VERB,
     FAULT_RULE,
@@ -25,6 +25,7 @@ from payment_sandbox.judge.evidence import (
     is_from_shop,
     is_late,
     money_call,
+    money_calls,
     number_in_words,
     order_in,
     parse_object,
@@ -41,13 +42,15 @@ from payment_sandbox.judge.lessons import (
 )
 from payment_sandbox.kernel.times import longest_unit
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.cards import RECURRING
+from payment_sandbox.orders.commands import ExpireAuthorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.http_clients import client_of
-from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
+from payment_sandbox.projects.journal import AgendaEvent, LoggedRequest
 from payment_sandbox.scenarios.risks import DOUBLE_PAYMENT
 
 CONFLICT_STATUS: Final = 409
@@ -84,7 +87,6 @@ class HandlerRun(NamedTuple):
 
 
 def _handler_runs(webhooks: Iterable[Delivery]) -> dict[str, list[HandlerRun]]:
-    """Return the runs of the webhook handler by order, oldest first."""
     runs: dict[str, list[HandlerRun]] = defaultdict(list)
     for webhook in webhooks:
         for attempt in filter(is_from_shop, webhook.attempts):
@@ -189,7 +191,8 @@ def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     lost: dict[CallKind, MoneyCall] = {}
     for call in history.moves:
         first = lost.pop(call.kind, None) if call.is_accepted() else None
-        if first is not None and not _has_read_between(history.reads[call.order_id], first.entry, call.entry):
+        reads = map(start_of, history.reads[call.order_id])
+        if first and not any(start_of(first.entry) <= read <= start_of(call.entry) for read in reads):
             cents = _moved_cents(history, call)
             yield _report_repeated_move(
                 call.order_id or call.entry.order_id,
@@ -205,10 +208,6 @@ def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
             )._replace(page=LOST_RESPONSE.path)
         if is_answer_lost(call.entry) and call.is_accepted():
             lost[call.kind] = call
-
-
-def _has_read_between(reads: Iterable[LoggedRequest], first: LoggedRequest, second: LoggedRequest) -> bool:
-    return any(start_of(first) <= start_of(read) <= start_of(second) for read in reads)
 
 
 def find_concurrent_moves(history: ReviewedHistory) -> Iterator[Finding]:
@@ -236,34 +235,26 @@ def find_refused_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     executed: dict[CallKind, MoneyCall] = {}
     refused: dict[CallKind, list[MoneyCall]] = defaultdict(list)
     for call in history.moves:
+        first = executed.get(call.kind)
         if call.is_accepted():
             executed[call.kind] = call
-        elif (
-            call.kind in executed
-            and is_conflict(call.entry)
-            and not is_answer_lost(executed[call.kind].entry)
-        ):
+        elif first is not None and is_conflict(call.entry) and not is_answer_lost(first.entry):
             refused[call.kind].append(call)
     for kind, repeats in refused.items():
-        yield _report_refused_repeat(history, executed[kind], repeats)
-
-
-def _report_refused_repeat(
-    history: ReviewedHistory, first: MoneyCall, repeats: Sequence[MoneyCall]
-) -> Finding:
-    cents, (verb, past) = _moved_cents(history, first), CALL_VERBS[first.verb]
-    refused = f"{number_in_words(len(repeats))} calls were" if len(repeats) > 1 else "the call was"
-    return Finding(
-        "SET-47",
-        f"Your shop had {past} {euros(cents) if cents is not None else 'everything'}, and tried again: "
-        f"{refused} refused",
-        f"Record that you {past} the order before you call, and do not call again.",
-        first.order_id,
-        tuple(format_request(call.entry) for call in [first, *repeats]),
-        risk=f"the service accepts repeated parts: your shop would {verb} a part twice",
-        shown_by=tuple(call.entry.id for call in repeats),
-        preceded_by=(first.entry.id,),
-    )
+        first = executed[kind]
+        cents, (verb, past) = _moved_cents(history, first), CALL_VERBS[first.verb]
+        number = f"{number_in_words(len(repeats))} calls were" if len(repeats) > 1 else "the call was"
+        yield Finding(
+            "SET-47",
+            f"Your shop had {past} {euros(cents) if cents is not None else 'everything'}, and tried again: "
+            f"{number} refused",
+            f"Record that you {past} the order before you call, and do not call again.",
+            first.order_id,
+            tuple(format_request(call.entry) for call in [first, *repeats]),
+            risk=f"the service accepts repeated parts: your shop would {verb} a part twice",
+            shown_by=tuple(call.entry.id for call in repeats),
+            preceded_by=(first.entry.id,),
+        )
 
 
 def is_conflict(entry: LoggedRequest) -> bool:
@@ -303,6 +294,75 @@ def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
     return order.amount_cents if order is not None and b"order_lines" not in call.body else None
 
 
+def find_lapsed_authorizations(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find expired authorizations without captures."""
+    late = {entry.order_id for entry in history.requests if entry.rule == "CAP-04"}
+    expired = [each.order_id for each in history.of(AgendaEvent) if each.kind == ExpireAuthorization.kind]
+    for order in filter(None, map(history.orders.get, expired)):
+        if order.status == OrderStatus.EXPIRED and order.id not in late:
+            yield Finding(
+                "CAP-03",
+                "The authorization expired: the customer agreed to pay, and your shop captured nothing",
+                "Capture when you ship; void the rest, so that the customer can use the money.",
+                order.id,
+                (),
+                amount=order.amount_cents,
+            )
+
+
+class Charge(NamedTuple):
+    """A charge to a stored card, the token of its recurring series, and whether the payment failed."""
+
+    call: MoneyCall
+    token: str | None
+    is_declined: bool
+    amount: int
+
+
+def charges_in(history: ReviewedHistory) -> Iterator[Charge]:
+    """Yield the charges to stored cards."""
+    for call in money_calls(history.requests):
+        if call.verb == CHARGES_VERB:
+            order = history.orders.get(call.entry.order_id or "")
+            is_declined = order is not None and order.status == OrderStatus.ERROR
+            amount = history.amount(call.entry.order_id)
+            yield Charge(call, _recurring_token(call.entry), is_declined, amount)
+
+
+def find_charges_after_decline(charges: Iterable[Charge]) -> Iterator[Finding]:
+    """Find charges in a recurring series after a failed payment."""
+    declined: dict[str, LoggedRequest] = {}  # by vault token
+    for charge in charges:
+        entry, token = charge.call.entry, charge.token
+        if token is None:
+            continue
+        if token in declined:
+            yield Finding(
+                "FLOW-09",
+                "Your shop charged a recurring series again after one of its payments had failed",
+                "Stop the series when a payment fails, and ask the customer for another card.",
+                entry.order_id,
+                (format_request(declined[token]), format_request(entry)),
+                amount=charge.amount,
+                shown_by=(declined[token].id, entry.id),
+            )
+        if charge.is_declined:
+            declined[token] = entry
+
+
+def _recurring_token(entry: LoggedRequest) -> str | None:
+    """Return the vault token of a creation that charges a recurring series; None for other requests."""
+    if entry.method != "POST" or entry.status != 201 or b"recurring" not in entry.request:
+        return None
+    transactions = parse_object(entry.request).get("transactions") or [{}]
+    attempt: Any = transactions[0] if isinstance(transactions, list) else {}
+    details = attempt.get("payment_method_details") if isinstance(attempt, dict) else None
+    if not isinstance(details, dict) or details.get("recurring_type") != RECURRING:
+        return None
+    token = details.get("vault_token")
+    return token if isinstance(token, str) else None
+
+
 class Debt(NamedTuple):
     """Money that the shop should have returned by a time, and what it returned later."""
 
@@ -333,7 +393,7 @@ def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]
     """Find paid orders that the shop tried to cancel, but did not refund after the refusal."""
     for entry in history.requests:
         order = history.orders.get(entry.order_id or "")
-        if order is None or not _is_refused_cancellation(entry) or not _is_paid(order):
+        if order is None or not _is_paid(order) or entry.method != "DELETE" or not is_conflict(entry):
             continue
         debt = _debt(history, order, 0, entry.at, READ_WITHIN)
         if debt.owed_cents and not _is_noticed(history, order, entry):
@@ -351,13 +411,10 @@ def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]
             )
 
 
-def _is_refused_cancellation(entry: LoggedRequest) -> bool:
-    return entry.method == "DELETE" and is_conflict(entry)
-
-
 def _is_noticed(history: ReviewedHistory, order: Order, refused: LoggedRequest) -> bool:
     """Whether the shop knew the payment before a refused cancellation, or called soon after it."""
-    return _knows_payment(history, order.id, refused.at + READ_WITHIN) or any(
+    until = refused.at + READ_WITHIN
+    return any(at <= until for at in _payment_shown(history, order.id)) or any(
         order.id in entry.path and start_of(entry) >= end_of(refused) and not is_late(entry.at - refused.at)
         for entry in history.requests
     )
@@ -414,9 +471,10 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[DatedFinding]:
         order, reached = history.orders.get(order_id), paid.get(order_id)
         if order is None or reached is None or not _is_paid(order):
             continue
-        reads = [each for each in history.attempted_reads[order_id] if start_of(each) >= reached.real_at]
-        if _is_unnoticed(history, reached, reads, own):
-            late = describe_late([min(read.at for read in reads) - reached.at] if reads else [None])
+        reads = [each.at for each in history.attempted_reads[order_id] if start_of(each) >= reached.real_at]
+        until = reached.at + NOTICE_PERIOD
+        if not any(at <= until for at in (*reads, *_arrivals(own), *_payment_shown(history, order_id))):
+            late = describe_late([min(reads) - reached.at] if reads else [None])
             finding = Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.received_cents)}: "
@@ -427,45 +485,37 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[DatedFinding]:
                 amount=order.received_cents,
                 shown_by=(reached.id,),
             )
-            yield DatedFinding(reached.at + NOTICE_PERIOD, finding)
+            yield DatedFinding(until, finding)
 
 
-def _is_unnoticed(
-    history: ReviewedHistory,
-    paid: ReachedStatus,
-    reads: Sequence[LoggedRequest],
-    webhooks: Sequence[Delivery],
-) -> bool:
-    """Whether neither a webhook, a read nor another response has shown a payment within a day."""
-    until = paid.at + NOTICE_PERIOD
-    return not (
-        any(read.at <= until for read in reads)
-        or _knows_payment(history, paid.order_id, until)
-        or any(_arrived_by(each, until) for each in webhooks)
-    )
+def _arrivals(webhooks: Iterable[Delivery]) -> Iterator[datetime]:
+    """Yield the times at which webhooks about a payment reached the shop."""
+    for webhook in webhooks:
+        if webhook.status in PAID_STATUSES:
+            yield from (attempt.at for attempt in filter(is_from_shop, webhook.attempts))
 
 
-def _arrived_by(webhook: Delivery, until: datetime) -> bool:
-    """Whether a webhook about a payment reached the shop in time."""
-    attempts = filter(is_from_shop, webhook.attempts)
-    return webhook.status in PAID_STATUSES and any(each.at <= until for each in attempts)
-
-
-def _knows_payment(history: ReviewedHistory, order_id: str, until: datetime) -> bool:
-    """Whether a response has shown the order to the shop as paid in time."""
-    return any(
-        each.at <= until
-        and history.statuses[each.id] in PAID_STATUSES
-        and not (each.fault is not None and each.fault.changes_response)
-        for each in history.requests_of[order_id]
-    )
+def _payment_shown(history: ReviewedHistory, order_id: str) -> Iterator[datetime]:
+    """Yield the times at which a response has shown the order to the shop as paid."""
+    for entry in history.requests_of[order_id]:
+        is_changed = entry.fault is not None and entry.fault.changes_response
+        if not is_changed and history.statuses[entry.id] in PAID_STATUSES:
+            yield entry.at
 
 
 def find_client_resends(history: ReviewedHistory) -> Iterator[Finding]:
     """Find calls that were executed, then sent again by the HTTP client and executed or refused."""
     for first, second in _resends(history.requests):
-        if not is_creation_request(second):
-            yield from _report_resend(history, first, second)
+        if is_creation_request(second):
+            continue
+        moved = [call for call in (money_call(first), money_call(second)) if call and call.is_accepted()]
+        if len(moved) == len((first, second)):
+            cents, past = _moved_cents(history, moved[0]), CALL_VERBS[moved[0].verb][1]
+            words = f"{past} {euros(cents)} again" if cents is not None else f"{past} again"
+            yield _report_second(first, second, words, cents or 0, REPETITION_RISKS[moved[0].verb])
+        elif is_conflict(second):
+            words = "was refused, although the call had worked"
+            yield _report_second(first, second, words, 0, MISTAKEN_FAILURE)
 
 
 def find_resent_creations(basket: Sequence[Creation]) -> Iterator[Finding]:
@@ -484,27 +534,9 @@ def _resends(requests: Sequence[LoggedRequest]) -> Iterator[tuple[LoggedRequest,
     for second in requests:
         first = by_id.get(second.resent_of or "")
         if first is not None and first.fault is not None and first.fault.is_after:
-            yield _first_sent(by_id, first), second
-
-
-def _first_sent(by_id: dict[str, LoggedRequest], entry: LoggedRequest) -> LoggedRequest:
-    """Return the call that the shop made, of which a client may have sent several copies."""
-    while entry.resent_of in by_id:
-        entry = by_id[entry.resent_of]
-    return entry
-
-
-def _report_resend(
-    history: ReviewedHistory, first: LoggedRequest, second: LoggedRequest
-) -> Iterator[Finding]:
-    """Report what the second request did: another movement of money, or a refusal."""
-    moved = [call for call in (money_call(first), money_call(second)) if call is not None]
-    if len(moved) == len((first, second)) and all(call.is_accepted() for call in moved):
-        cents, past = _moved_cents(history, moved[0]), CALL_VERBS[moved[0].verb][1]
-        words = f"{past} {euros(cents)} again" if cents is not None else f"{past} again"
-        yield _report_second(first, second, words, cents or 0, REPETITION_RISKS[moved[0].verb])
-    elif is_conflict(second):
-        yield _report_second(first, second, "was refused, although the call had worked", 0, MISTAKEN_FAILURE)
+            while first.resent_of in by_id:
+                first = by_id[first.resent_of]
+            yield first, second
 
 
 def _report_second(first: LoggedRequest, second: LoggedRequest, words: str, cents: int, risk: str) -> Finding:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from payment_sandbox.judge.creation_checks import is_creation
+from payment_sandbox.judge.call_checks import is_creation
 from payment_sandbox.judge.evidence import (
     ACCEPTED_STATUSES,
     Finding,
@@ -18,6 +18,7 @@ from payment_sandbox.judge.evidence import (
     format_request,
     format_times,
     is_answer_lost,
+    is_change,
     is_from_shop,
     is_late,
     number_in_words,
@@ -79,7 +80,6 @@ def _status(attempt: WebhookAttempt) -> int:
 
 
 def _is_acknowledged(attempt: WebhookAttempt) -> bool:
-    """Whether the shop acknowledged the attempt."""
     return is_from_shop(attempt) and _status(attempt) < 300
 
 
@@ -108,13 +108,12 @@ def _read_after(history: ReviewedHistory, webhook: Delivery, attempt: WebhookAtt
     reads = [read.at for read in history.attempted_reads[order_id] if start_of(read) >= attempt.real_at]
     if reads and not is_late(delay := min(reads) - attempt.at):
         return delay
-    created = [
-        entry
-        for entry in filter(is_creation, history.requests_of[order_id])
-        if history.statuses[entry.id] == webhook.status and not is_answer_lost(entry)
-    ]
-    own = [entry.at for entry in (*created, *history.changes[order_id]) if entry.at >= webhook.created]
-    return min((*reads, *own)) - attempt.at if reads or own else None
+    for entry in history.requests_of[order_id]:
+        if entry.at >= webhook.created and not is_answer_lost(entry):
+            is_created = is_creation(entry) and history.statuses[entry.id] == webhook.status
+            if is_created or is_change(entry):
+                reads.append(entry.at)
+    return min(reads) - attempt.at if reads else None
 
 
 def _report_unread_webhooks(
@@ -141,14 +140,9 @@ def _report_unread_webhooks(
 
 def _can_know(history: ReviewedHistory, order_id: str) -> bool:
     """Whether the shop can know an order: no fault withheld the only responses with its id."""
-
-    def mentions_order(entry: LoggedRequest) -> bool:
-        return entry.order_id == order_id or order_id.encode() in entry.response
-
-    was_lost = any(mentions_order(entry) for entry in history.requests if is_answer_lost(entry))
-    return not was_lost or any(
-        mentions_order(entry) for entry in history.requests if not is_answer_lost(entry)
-    )
+    name = order_id.encode()
+    entries = [each for each in history.requests if each.order_id == order_id or name in each.response]
+    return not entries or not all(map(is_answer_lost, entries))
 
 
 def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
@@ -242,7 +236,6 @@ def _has_failed(attempt: WebhookAttempt) -> bool:
 
 
 def _describe_failure(failed: FailedAttempts) -> str:
-    """Describe a failure of webhooks and its repetitions."""
     first, webhooks = failed[0][1], len({webhook.id for webhook, _ in failed})
     status, error = _status(first), _shorten_error(first.reply.error)
     number = number_in_words(webhooks)
@@ -265,7 +258,6 @@ def _describe_failure(failed: FailedAttempts) -> str:
 
 
 def _sends_webhooks_first(history: ReviewedHistory, entry: LoggedRequest) -> bool:
-    """Whether the webhooks of a create call arrived before its response."""
     is_early = entry.fault is not None and isinstance(entry.fault.effect, WebhooksFirst)
     return is_creation(entry) and (is_early or history.webhooks_first)
 
@@ -303,7 +295,6 @@ OTHER_ERROR: Final = "If your handler raises RuntimeError itself, check its log.
 
 
 def _advice_on_failure(url: str, attempt: WebhookAttempt) -> str:
-    """Return the advice about a webhook without a 2xx response."""
     cause = _advice_by_framework(url, attempt)
     if cause is not None:
         return cause
@@ -376,22 +367,18 @@ def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
     return reasons
 
 
-def _longest_run(
+def _polls(
     history: ReviewedHistory, entries: Sequence[LoggedRequest], reasons: list[datetime]
 ) -> list[LoggedRequest]:
-    """Return consecutive unprompted reads with the same result, up to one above the limit."""
+    """Return unprompted reads with the same result, one above the limit; empty if there are fewer."""
     run: list[LoggedRequest] = []
     for entry in entries:
         run = [*run, entry] if run and _is_polling(history, run, entry, reasons) else [entry]
-        if len(run) > POLLS_MAX + _count_copies(run[0], reasons):
-            break
-    return run
-
-
-def _count_copies(first: LoggedRequest, reasons: list[datetime]) -> int:
-    """Count the duplicates of the webhook before a read; each justifies another read."""
-    before = [at for at in reasons if at <= start_of(first)]
-    return before.count(before[-1]) - 1 if before else 0
+        before = [at for at in reasons if at <= start_of(run[0])]
+        copies = before.count(before[-1]) - 1 if before else 0  # each justifies another read
+        if len(run) > POLLS_MAX + copies:
+            return run
+    return []
 
 
 def _is_polling(
@@ -409,8 +396,8 @@ def find_polling(history: ReviewedHistory) -> Iterator[Finding]:
     polled = {order_id: entries for order_id, entries in history.reads.items() if len(entries) > POLLS_MAX}
     reasons = _read_reasons(history) if polled else {}
     for order_id, entries in polled.items():
-        run = _longest_run(history, entries, sorted(reasons[order_id]))
-        if len(run) > POLLS_MAX + _count_copies(run[0], sorted(reasons[order_id])):
+        run = _polls(history, entries, sorted(reasons[order_id]))
+        if run:
             yield Finding(
                 "HOOK-02",
                 f"Your shop read the order at least {format_times(len(run))} without a change in between",

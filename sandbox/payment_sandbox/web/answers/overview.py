@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from payment_sandbox.judge import Finding, FindingGroup
+from payment_sandbox.judge import FindingGroup
 from payment_sandbox.judge.standing import describe_service, describe_shop, is_behind, shop_statuses
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
@@ -145,11 +145,6 @@ def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDet
         "webhooks": list(document.get("webhooks", ())),
         "faults": list(document.get("faults", ())),
     }
-
-
-def finding_records(findings: Iterable[Finding]) -> list[Any]:
-    """Serialize findings."""
-    return [each._asdict() for each in findings]
 
 
 def group_record(group: FindingGroup) -> records.MistakeGroup:

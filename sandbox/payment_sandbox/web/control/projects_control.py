@@ -10,7 +10,6 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import project_record
-from payment_sandbox.web.answers.overview import finding_records
 from payment_sandbox.web.auth import find_damaged
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
@@ -74,7 +73,7 @@ def all_findings(call: Call) -> Listed[records.ProjectFindings]:
         {
             "project_id": each.project_id,
             "name": each.settings.name,
-            "findings": finding_records(findings),
+            "findings": [finding._asdict() for finding in findings],
         }
         for each in call.site.registry.all()
         if (findings := review(each.epoch))

@@ -1,9 +1,9 @@
-"""Checks on requests: duplicate orders, late captures, blind retries, and ignored keys."""
+"""Checks on calls: duplicate orders, late captures, blind retries, ignored keys, and refusals."""
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -21,7 +21,7 @@ from payment_sandbox.judge.evidence import (
     start_of,
     whole_number,
 )
-from payment_sandbox.judge.lessons import CALL_VERBS
+from payment_sandbox.judge.lessons import CALL_VERBS, ERRORS_PAGE, RULES_PAGE
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT
@@ -29,6 +29,13 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
 
 CREATION_PATH: Final = "/v1/orders"
+REFUSAL_STATUSES: Final = (400, 404, 405, 409, 412, 413, 415)
+CONFLICT_STATUSES: Final = (409, 412)
+READ_ORDER_FIRST: Final = (
+    "Read the order before you act; error.allowed and Sandbox-Explain list the possible calls."
+)
+CORRECT_REQUEST: Final = "Correct the request: its response lists all violations."
+LATE_CAPTURE_RULE: Final = "CAP-04"
 UNPAYABLE_STATUSES: Final = ("cancelled", "expired", "error")
 """The statuses of orders that can no longer be paid."""
 WHOLE_OR_PARTIAL: Final = re.compile(r"/(captures|voids)(/amount|/orderlines)?/?$")
@@ -100,27 +107,30 @@ def find_duplicate_orders(basket: Sequence[Creation]) -> Iterator[Finding]:
     created = list(orders.values())
     payable = [each for each, following in pairwise(created) if each.was_payable(following)]
     if payable:
-        created = [*payable, created[-1]]
-        is_healed = sum(not each.is_cancelled for each in created) == 1
-        yield Finding(
-            "ORD-07",
-            f"{number_in_words(len(created)).capitalize()} orders have the number {created[0].number!r}, "
-            "and a customer could pay more than one",
-            "Store the id of each new order, and cancel the order before you create another one.",
-            created[-1].order.id,
-            tuple(format_request(each.entry) for each in created),
-            amount=sum(each.order.amount_cents for each in created[1:]),
-            healed="your shop has cancelled the other orders" if is_healed else "",
-            shown_by=tuple(each.entry.id for each in created),
-        )
+        yield _report_duplicate_orders([*payable, created[-1]])
+
+
+def _report_duplicate_orders(created: Sequence[Creation]) -> Finding:
+    is_healed = sum(not each.is_cancelled for each in created) == 1
+    return Finding(
+        "ORD-07",
+        f"{number_in_words(len(created)).capitalize()} orders have the number {created[0].number!r}, "
+        "and a customer could pay more than one",
+        "Store the id of each new order, and cancel the order before you create another one.",
+        created[-1].order.id,
+        tuple(format_request(each.entry) for each in created),
+        amount=sum(each.order.amount_cents for each in created[1:]),
+        healed="your shop has cancelled the other orders" if is_healed else "",
+        shown_by=tuple(each.entry.id for each in created),
+    )
 
 
 def find_late_captures(history: ReviewedHistory) -> Iterator[Finding]:
     """Find captures after the expiry of the authorization."""
     for entry in history.requests:
-        if entry.rule == "CAP-04" and "/captures" in entry.path:
+        if entry.rule == LATE_CAPTURE_RULE and "/captures" in entry.path:
             yield Finding(
-                "CAP-04",
+                LATE_CAPTURE_RULE,
                 "Your shop captured after the authorization had expired",
                 "Request an expiration_period that covers your shipping time, and capture before it ends.",
                 entry.order_id,
@@ -218,3 +228,43 @@ def find_warnings(history: ReviewedHistory) -> Iterator[Finding]:
                 kind=HINT if warning == REFUND_WITHOUT_AMOUNT else MISTAKE,
                 shown_by=(entry.id,),
             )
+
+
+class Refusal(NamedTuple):
+    """A refused call that no mistake explains, and its error."""
+
+    entry: LoggedRequest
+    error: str  # may be empty
+
+    @property
+    def kind(self) -> tuple[int, str, str | None]:
+        """The status, the type of the error and the rule."""
+        return self.entry.status or 0, self.error.partition(":")[0], self.entry.rule
+
+
+def refusals_in(history: ReviewedHistory) -> Iterator[Refusal]:
+    """Yield the calls that the service refused, rather than a fault."""
+    for entry in history.requests:
+        if entry.status in REFUSAL_STATUSES and not entry.fault and entry.rule != LATE_CAPTURE_RULE:
+            yield Refusal(entry, entry.error() or "")
+
+
+def find_refused_calls(refusals: Iterable[Refusal]) -> Iterator[Finding]:
+    """Add a hint for each kind of refused call; a test may intend a refusal."""
+    groups: dict[tuple[int, str, str | None], list[Refusal]] = defaultdict(list)
+    for refusal in refusals:
+        groups[refusal.kind].append(refusal)
+    for (status, _, rule), alike in groups.items():
+        first, errors = alike[0], {each.error for each in alike}
+        calls = "a call" if len(alike) == 1 else f"{len(alike)} calls"
+        lead = ", the first with" if len(errors) > 1 else ":"
+        yield Finding(
+            rule or "SET-03",
+            f"The service refused {calls}{lead} {status} {first.error}",
+            READ_ORDER_FIRST if status in CONFLICT_STATUSES else CORRECT_REQUEST,
+            first.entry.order_id if len(alike) == 1 else None,
+            tuple(format_request(each.entry) for each in alike),
+            HINT,
+            page=f"{RULES_PAGE}#{rule.lower()}" if rule is not None else ERRORS_PAGE,
+            shown_by=tuple(each.entry.id for each in alike),
+        )
