@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
-from payment_sandbox.client.plain import HasDocument, path_of, to_json_value, to_query
+from payment_sandbox.client.plain import is_effect, path_of, to_json_value, to_query
 from payment_sandbox.client.sandbox_clock import Advance, SandboxClock
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
@@ -39,8 +39,11 @@ TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 def wrap_effects(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a scenario or faults as a document, with each bare effect wrapped in a rule."""
-    rule_lists = {key: document[key] for key in RULE_LISTS if isinstance(document.get(key), Sequence)}
-    return {**document, **{key: [_wrap_effect(each) for each in rules] for key, rules in rule_lists.items()}}
+    wrapped = {**document}
+    for key in RULE_LISTS:
+        if isinstance(document.get(key), Sequence):
+            wrapped[key] = [{"then": rule} if is_effect(rule) else rule for rule in document[key]]
+    return wrapped
 
 
 ScenarioChoice = str | Path | Mapping[str, Any]
@@ -57,10 +60,6 @@ def as_sent(scenario: ScenarioChoice) -> object:
         return scenario
     document: object = json.loads(json.dumps(wrap_effects(scenario), default=to_json_value))
     return document
-
-
-def _wrap_effect(rule: Any) -> Any:
-    return {"then": rule} if isinstance(rule, HasDocument) else rule
 
 
 def raise_refusal(answer: "requests.Response") -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import wraps
 from inspect import signature
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from payment_sandbox.client.errors import ends_at_caller
@@ -17,14 +17,9 @@ Result = TypeVar("Result")
 __tracebackhide__ = ends_at_caller
 
 
-@runtime_checkable
-class HasDocument(Protocol):
-    """An effect that can be converted to its form in a scenario."""
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        """The effect in JSON types."""
-        ...
+def is_effect(value: Any) -> bool:
+    """Return whether a value is an effect, which can be converted to its form in a scenario."""
+    return hasattr(value, "document")
 
 
 def path_of(template: str, *ids: object) -> str:
@@ -58,7 +53,7 @@ def to_json_value(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, HasDocument):
+    if is_effect(value):
         return value.document
     raise TypeError(f"{type(value).__name__} {value!r} is not a JSON value")
 
