@@ -138,7 +138,8 @@ def serve(
     hosts = options.pop("stands_in_for")
     port = _apply_provider_options(hosts, port, options) if hosts else port
     with_stdin = options.pop("stop_with_stdin")
-    options["control_token"] = _control_token(host, options["control_token"])
+    if not options["control_token"]:  # other machines need one
+        options["control_token"] = None if host in LOOPBACK else secrets.token_urlsafe(24)
     stopped = StopRequest()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
@@ -154,7 +155,8 @@ def serve(
     announced = server_process.describe(server, host, options["control_token"], hosts, as_json=as_json)
     with server_process.ready_file(ready_file, server), printer or nullcontext():
         print_once(announced)
-        _warm_up(server, stopped)
+        if not stopped.wait(WARM_UP_AFTER_SECONDS):
+            server_process.warm_up(server)
         stopped.wait()
         server.stop()
 
@@ -200,16 +202,6 @@ def _stop_with_stdin(stopped: StopRequest) -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
     stopped.set()
-
-
-def _control_token(host: str, token: str | None) -> str | None:
-    """Return the token from the option, or a new token if other machines can reach the server."""
-    return token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
-
-
-def _warm_up(server: "Server", stopped: StopRequest) -> None:
-    if not stopped.wait(WARM_UP_AFTER_SECONDS):
-        server_process.warm_up(server)
 
 
 for option in serve.params:

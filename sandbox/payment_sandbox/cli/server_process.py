@@ -262,16 +262,10 @@ def _add_occupant(refused: str, host: str, port: int) -> str:
     """Add a sentence to the refusal of a port in use if a sandbox occupies the port."""
     for scheme in ("http", "https"):
         url = url_of(binding.LOOPBACK if host in ALL_INTERFACES else host, port, scheme)
-        if version := _version_at(url):
+        with suppress(Exception), direct_session() as session:  # any failure means that it is no sandbox
+            version = session.get(f"{url}/health/", verify=False, timeout=1.0).json()["version"]
             return f"{refused}; a payment sandbox, version {version}, already runs at {url}/"
     return refused
-
-
-def _version_at(url: str) -> str:
-    """Return the version of the sandbox at a URL, whatever its certificate; empty if there is none."""
-    with suppress(Exception), direct_session() as session:  # any failure means that it is no sandbox
-        return str(session.get(f"{url}/health/", verify=False, timeout=1.0).json()["version"])
-    return ""
 
 
 def _security_settings(host: str, options: dict[str, Any]) -> Security:

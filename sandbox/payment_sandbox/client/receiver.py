@@ -63,16 +63,6 @@ class WebhookReceiver:
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
         start(self._thread)
 
-    def _answer(self) -> int:
-        """Return the status of the next answer, after its delay."""
-        with self._arrived:
-            self._arrived.notify_all()
-            status = self._statuses.popleft() if len(self._statuses) > 1 else self._statuses[0]
-            delay_seconds = self._delay_seconds
-        if delay_seconds:
-            self._closed.wait(delay_seconds)
-        return status
-
     def answer_with(self, *statuses: int, delay: float | timedelta = 0.0) -> None:
         """Answer with these statuses in turn; the last status applies to all later webhooks.
 
@@ -141,7 +131,12 @@ class WebhookReceiver:
             return BAD_REQUEST
         with self._arrived:
             self.received.append(ReceivedWebhook(path, headers, body))
-        return self._answer()
+            self._arrived.notify_all()
+            status = self._statuses.popleft() if len(self._statuses) > 1 else self._statuses[0]
+            delay_seconds = self._delay_seconds
+        if delay_seconds:
+            self._closed.wait(delay_seconds)
+        return status
 
 
 class _Handler(BaseHTTPRequestHandler):
