@@ -141,6 +141,7 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
         lines: list[str] = []
         while not lines or not lines[-1].startswith("clock"):
             lines.append(watching.stdout.readline())
+            assert lines[-1], "the command has ended"
     printed = "".join(lines)
     assert f"status   order {order['id']}  new -> processing\n" in printed
     assert f"action   customer visit  order {order['id']}\n" in printed

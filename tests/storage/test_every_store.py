@@ -183,7 +183,7 @@ def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     journal.add([AgendaEvent("event-4", "o", "expiry", "expiry of o", noon, noon)])
     journal.add([LoggedFailure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon)])
     assert [journal.next_id("of the records above") for _ in range(4)]
-    journal.add([RecordedDecision(journal.next_id("decision"), "t-6", DECISION)])
+    journal.add([RecordedDecision(journal.next_id("decision"), "t-6", journal.explain(DECISION))])
     save_new_records(project)
     resumed = resume(durable, project)
     assert list(resumed.epoch.journal.entries()) == list(journal.entries())

@@ -140,7 +140,7 @@ def test_waiting_calls_and_streams_end_with_the_place(writer: Server, run: Calla
         path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=60"
         waiting = pool.submit(requests.get, f"{writer.url}{path}", auth=auth)
         project = sandbox.project_in_process
-        while not project.events._waiting_count:
+        while not project.events.waiting_count:
             Event().wait(0.01)
         run(END_SESSIONS)
         assert waiting.result(WAIT_SECONDS).status_code == 503

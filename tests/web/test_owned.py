@@ -92,7 +92,7 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
             break
         events.publish("noise")  # makes the server notice the closed connections
         events.wait_after(events.number, 0.02)
-    assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
+    assert (events.watchers, events._listeners, events.waiting_count) == (0, [], 0)
     assert outbox._pending == {}
     assert listener_of(project)._offered == {}
 

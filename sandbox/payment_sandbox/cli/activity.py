@@ -111,12 +111,12 @@ class Activity:
         missed = project.events.oldest_number() - watched.number - 1
         if missed > 0:
             yield self._format("missed", f"{missed} events skipped: too many to print", {"count": missed})
-        for stored in project.events.stored_after(watched.number):
+        for stored in project.events.events_after(watched.number):
             watched.number = stored.number
             if stored.kind not in FORMATS and (stored.kind != "status" or watched.has_warned):
                 continue  # most events are never read
             try:
-                data = {"project_id": project_id, **stored.read().data}
+                data = {"project_id": project_id, **stored.data}
                 if stored.kind in FORMATS:
                     text = FORMATS[stored.kind](data)
                 elif _lacks_webhook(data, project):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
@@ -18,7 +18,6 @@ from payment_sandbox.client.plain import is_effect, path_of, to_json_value, to_q
 from payment_sandbox.client.sandbox_clock import Advance, SandboxClock
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.projects.events import Event
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.web.answers import records as answers
 
@@ -92,6 +91,14 @@ Json = dict[str, Any]
 SCHEDULED_ACTION: Final = "action"  # the kind of an agenda entry for a scenario's customer or bank
 TEST_CALLER_HEADER: Final = {"Sandbox-Caller": "test"}
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+class Event(NamedTuple):
+    """An event of a project, such as ``status``, ``webhook``, ``request``, ``clock`` or ``decision``."""
+
+    number: int
+    kind: str
+    data: Mapping[str, Any]
 
 
 class SandboxClient(ControlCommands):

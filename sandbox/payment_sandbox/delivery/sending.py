@@ -245,11 +245,6 @@ class _AttemptEntry(NamedTuple):
     attempt: WebhookAttempt
     next_at: datetime | None
 
-    @property
-    def order_id(self) -> str:
-        """The id of the order."""
-        return self.delivery.order_id
-
     def processed(self) -> ProcessedEvent:
         """Return the fields for the log of an advance."""
         delivery, attempt, reply = self.delivery, self.attempt, self.attempt.reply

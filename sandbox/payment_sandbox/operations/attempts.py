@@ -1,12 +1,11 @@
 """The start of an attempt: the usable methods of an order, and the scenario's decision."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from sys import intern
 from typing import Any, NamedTuple
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
-from payment_sandbox.methods.common import Capabilities
 from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
 from payment_sandbox.orders.order import Order, missing_personal_data
@@ -78,13 +77,6 @@ def offered_methods(settings: Settings, order: Order) -> list[str]:
     ]
 
 
-def _stored_details(sent: Mapping[str, Any], capabilities: Capabilities) -> Iterator[tuple[str, Any]]:
-    """Select the details that the method reads; a CVC is never stored."""
-    for field in capabilities.details:
-        if field.name in sent and field.name != "cvc":
-            yield field.name, sent[field.name]
-
-
 def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Transaction:
     """Add an attempt to an order and start it.
 
@@ -96,6 +88,7 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
     assert identifier is not None, "the request must be checked"
     capabilities = METHODS_BY_NAME[identifier].capabilities
     expiration_period = requested.get("expiration_period", capabilities.default_expiration)
+    sent = requested.get("payment_method_details", NO_DATA)
     attempt = Transaction(
         id=edit.ids.uuid("transaction"),
         method=identifier,
@@ -107,7 +100,14 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
         capture_mode=requested.get("capture_mode", capabilities.default_capture_mode),
-        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities)) or NO_DATA,
+        asked={
+            field.name: sent[field.name]  # a CVC is never stored
+            for field in capabilities.details
+            if field.name in sent and field.name != "cvc"
+        }
+        or NO_DATA,
+        details=NO_DATA,
+        plan=NO_DATA,
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
@@ -125,10 +125,10 @@ def decide_outcome(edit: Edit, order: Order, attempt: Transaction, names: Sequen
     subject = Subject(
         methods=frozenset(names),
         amount_cents=attempt.amount_cents,
-        customer=order.customer or {},
-        merchant_order_id=order.merchant_order_id,
+        customer=order.sent.get("customer") or {},
+        merchant_order_id=order.sent.get("merchant_order_id"),
         attempt=len(order.transactions),
-        is_refund=order.is_refund,
+        is_refund=order.refund_of_order_id is not None,
         outcome_keys=behaviour.outcome_keys(attempt),
         screenings=behaviour.capabilities.screenings,
     )

@@ -52,8 +52,9 @@ def _record(
     action_id = journal.next_id("action")
     with with_cause(action_id):
         order = run()
+    masked = project.masking.mask_record(details)
     performed = PerformedAction(
-        action_id, project.now(), real_at, MERCHANT_ACTOR, action, via, order.id, None, details
+        action_id, project.now(), real_at, MERCHANT_ACTOR, action, via, order.id, None, masked
     )
     if project.epoch.journal is journal:  # a reset in the meantime has discarded the order
         journal.add([performed])

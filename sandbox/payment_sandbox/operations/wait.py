@@ -25,7 +25,6 @@ class Condition(NamedTuple):
     read: Callable[[Project], Any]
     holds: Callable[[Any], bool]
     name: str
-    order_id: str | None = None  # only this order's events can change the value; None: any event can
 
 
 def await_status(order_id: str, status: str) -> Condition:
@@ -34,7 +33,7 @@ def await_status(order_id: str, status: str) -> Condition:
     def read(project: Project) -> str:
         return project.find_order(order_id).status
 
-    return Condition(read, lambda value: value == status, "status", order_id)
+    return Condition(read, lambda value: value == status, "status")
 
 
 def await_webhook_answer(order_id: str) -> Condition:
@@ -48,7 +47,7 @@ def await_webhook_answer(order_id: str) -> Condition:
             if attempt.reply.status is not None
         ]
 
-    return Condition(read_answers, bool, "webhook_answers", order_id)
+    return Condition(read_answers, bool, "webhook_answers")
 
 
 def await_idle() -> Condition:
@@ -73,15 +72,13 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
         WaitTimedOut: the timeout has expired; carries the current values.
     """
     until_seconds = project.services.real.monotonic_seconds() + timeout_seconds
-    orders = {condition.order_id for condition in conditions}
-    order_id = orders.pop() if len(orders) == 1 else None
     while True:
         number = project.events.number
         values = {condition.name: condition.read(project) for condition in conditions}
         if all(condition.holds(values[condition.name]) for condition in conditions):
             return values
         remaining_seconds = until_seconds - project.services.real.monotonic_seconds()
-        if not project.events.wait_after(number, remaining_seconds, order_id):
+        if not project.events.wait_after(number, remaining_seconds):
             if project.events.is_ended:
                 project.refuse_dropped()
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")

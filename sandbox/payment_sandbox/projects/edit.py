@@ -6,11 +6,10 @@ identifier.
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import DueItem
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
@@ -22,7 +21,7 @@ from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.caller import SAVED_ANSWERS_MAX, SAVED_FOR, Caller, SavedAnswer
 from payment_sandbox.projects.epoch import Epoch, IfMatch, ProcessedEvent, State
-from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
+from payment_sandbox.projects.events import Entry
 from payment_sandbox.projects.journal import (
     AgendaEvent,
     PerformedAction,
@@ -39,29 +38,6 @@ from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 SCAN_FORMS_MAX: Final = 1000
 
 ACTION_FIELDS: Final = ("actor", "action")
-
-
-class StatusMove(NamedTuple):
-    """The entry for watchers about a new status of an order."""
-
-    reached: ReachedStatus
-
-    @property
-    def order_id(self) -> str:
-        """The id of the order."""
-        return self.reached.order_id
-
-    def summary(self) -> dict[str, Any]:
-        """Return the fields for an event."""
-        reached = self.reached
-        return {
-            "order_id": reached.order_id,
-            "before": reached.before,
-            "after": reached.status,
-            "at": timestamp(reached.at),
-            "id": reached.id,
-            "cause": reached.cause,
-        }
 
 
 class Edit:
@@ -82,10 +58,11 @@ class Edit:
         self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
         self._records: list[Record] = []  # actions and due events
         self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
-        self._unstored: list[tuple[str, Entry]] = []
+        self._shown: list[tuple[str, Entry]] = []  # other entries for watchers
         self._new_events: set[str] = set()  # ids of transaction events
         self.created: set[str] = set()  # ids of new orders and refunds
         self._moves: list[StatusChange] = []
+        self._reached: list[tuple[str, str | None, str]] = []  # the orders' new statuses, after those before
         self._announced: list[Order] = []
         self._scheduled: list[tuple[datetime, Command]] = []
         self._deliveries: dict[str, Delivery] = {}
@@ -237,7 +214,7 @@ class Edit:
                 via=via,
                 order_id=order_id,
                 transaction_id=transaction_id,
-                how={**fields, **details},
+                how=self.epoch.journal.events.masking.mask_record({**fields, **details}),
             )
         )
 
@@ -250,11 +227,11 @@ class Edit:
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Publish an event once the edit is applied."""
-        self.show(kind, UnstoredEntry(shorten(data)))
+        self.show(kind, self.epoch.journal.events.notice(**data))
 
     def show(self, kind: str, entry: Entry) -> None:
         """Show an entry to watchers once the edit is applied."""
-        self._unstored.append((kind, entry))
+        self._shown.append((kind, entry))
 
     def plan(self) -> ChangeSet | None:
         """Build the change set, with new versions and webhooks; return None if nothing has changed."""
@@ -321,16 +298,21 @@ class Edit:
 
     def log(self) -> None:
         """Add what has happened to the journal, which shows it to watchers."""
-        journal, records = self.epoch.journal, self._records
+        journal, records, moves = self.epoch.journal, self._records, list[tuple[str, Entry]]()
         for transaction_id, decision in self._decisions.items():
-            records.append(RecordedDecision(journal.next_id("decision"), transaction_id, decision))
-        if self._new_events:
-            self._log_statuses_of_attempts()
-        moves: list[tuple[str, Entry]] = []
-        for order_id, before, after in self._status_moves():
-            moves.append(("status", StatusMove(self._log_status(order_id, after, before=before))))
-        if records or self._unstored:
-            journal.add(records, [*moves, *self._unstored])
+            explanation = journal.explain(decision)
+            records.append(RecordedDecision(journal.next_id("decision"), transaction_id, explanation))
+        for order in self.orders.values() if self._new_events else ():
+            for attempt in order.transactions:
+                for event in attempt.events:
+                    if event.id in self._new_events:
+                        records.append(self._reached_status(order.id, event.event, attempt))
+        for order_id, before, after in self._reached:
+            reached = self._reached_status(order_id, after, before=before)
+            records.append(reached)
+            moves.append(("status", reached))
+        if records or self._shown:
+            journal.add(records, [*moves, *self._shown])
 
     def queue_webhooks(self) -> None:
         """Queue the webhooks to send now."""
@@ -395,28 +377,11 @@ class Edit:
         is_unchanged = not (any(change[:5]) or self.finished_entries or self.to_send)
         return is_unchanged and self.state is self.epoch.state
 
-    def _status_moves(self) -> list[tuple[str, str | None, str]]:
-        """Return the orders with a new status, with the status before and after."""
-        moves: list[tuple[str, str | None, str]] = []
-        for order_id in self.created:
-            moves.append((order_id, None, self.orders[order_id].status))
-        for moved in self._moves:
-            if moved.subject_id not in self.created:
-                moves.append((moved.subject_id, moved.before, moved.after))
-        return moves
-
-    def _log_statuses_of_attempts(self) -> None:
-        for order in self.orders.values():
-            for attempt in order.transactions:
-                for event in attempt.events:
-                    if event.id in self._new_events:
-                        self._log_status(order.id, event.event, attempt)
-
-    def _log_status(
+    def _reached_status(
         self, order_id: str, status: str, attempt: Transaction | None = None, before: str | None = None
     ) -> ReachedStatus:
-        """Log a new status of an order, or of its attempt."""
-        reached = ReachedStatus(
+        """Return the record of a new status of an order, or of its attempt."""
+        return ReachedStatus(
             id=self.epoch.journal.next_id("status"),
             order_id=order_id,
             payment_method=attempt.payment_method if attempt is not None else None,
@@ -427,16 +392,18 @@ class Edit:
             cause=self.cause,
             before=before,
         )
-        self._records.append(reached)
-        return reached
 
     def _add_webhooks(self) -> None:
-        moves = self._status_moves()
-        for order_id, before, after in moves:
+        """Note the orders with a new status, and add their webhooks and those of announced orders."""
+        self._reached = [(order_id, None, self.orders[order_id].status) for order_id in self.created]
+        for moved in self._moves:
+            if moved.subject_id not in self.created:
+                self._reached.append((moved.subject_id, moved.before, moved.after))
+        for order_id, before, after in self._reached:
             if before is not None or after != OrderStatus.NEW:
                 self._add_webhook(self.orders[order_id], after)
         for order in self._announced:
-            if order.id not in {order_id for order_id, *_ in moves}:
+            if order.id not in {order_id for order_id, *_ in self._reached}:
                 self._add_webhook(order, order.status)
 
     def _add_webhook(self, order: Order, status: str) -> None:

@@ -14,7 +14,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import chain, count
 from threading import Lock, RLock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
@@ -266,6 +266,17 @@ class ReachedStatus(NamedTuple):
     cause: str | None
     before: str | None = None
 
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event."""
+        return {
+            "order_id": self.order_id,
+            "before": self.before,
+            "after": self.status,
+            "at": timestamp(self.at),
+            "id": self.id,
+            "cause": self.cause,
+        }
+
 
 class AgendaEvent(NamedTuple):
     """An executed agenda entry, such as an expiry; actions and webhooks have other records."""
@@ -300,29 +311,12 @@ class LoggedFailure(NamedTuple):
         }
 
 
-class Explanation:
-    """The explanation of a scenario's decision, made and masked when it is first read, as most are not."""
-
-    def __init__(self, decision: ScenarioDecision, masking: Masking) -> None:
-        self._decision = decision
-        self._masking = masking
-
-    @cached_property
-    def text(self) -> Decision:
-        """The deciding rule, or the nearest rule and its differences."""
-        return self._masking.mask_record(explain(self._decision))
-
-
 class RecordedDecision(NamedTuple):
-    """A scenario's decision for an attempt; after a restart, only the explanation remains."""
+    """A scenario's decision for an attempt; its explanation is made when it is first read."""
 
     id: str
     transaction_id: str
-    decision: Decision | ScenarioDecision | Explanation
-
-    @property
-    def order_id(self) -> None:
-        """The order is not part of the record, because no thread waits for decisions."""
+    decision: Decision | Callable[[], Decision]
 
     def summary(self) -> dict[str, Any]:
         """Return the fields for an event."""
@@ -330,10 +324,7 @@ class RecordedDecision(NamedTuple):
 
     def explanation(self) -> Decision:
         """Return the deciding rule, or the nearest rule and its differences."""
-        decision = self.decision
-        if isinstance(decision, Explanation):
-            return decision.text
-        return explain(decision) if isinstance(decision, ScenarioDecision) else decision
+        return self.decision() if callable(self.decision) else self.decision
 
 
 ENTRIES_MAX: Final = 10_000
@@ -380,95 +371,27 @@ EntryFilter = Callable[[LoggedRequest], bool]
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
-class Records:
-    """The newest records of each kind and of each order, and the newest decision for each attempt."""
+class EpochJournal:
+    """The newest records of each kind and of each order, which readers get masked.
 
-    def __init__(self) -> None:
+    ``revision`` increases after each change; ``dropped_count`` requests were dropped to make room.
+    """
+
+    def __init__(self, events: Events, *, is_stored: bool = False) -> None:
+        """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
+        self.events = events
+        self._numbers: Iterator[int] = count(1)
         self._by_kind: Mapping[type, deque[Any]] = {
             kind: deque(maxlen=ENTRIES_MAX) for kind in RECORDS.values()
         }
         self._logs: dict[str, list[Any]] = {}  # the records of each order
         self._shown: dict[str, tuple[Any, ...]] = {}  # copies of the logs that have been read since a change
-        self.revision = 0  # increases after each change
-        self.decisions: dict[str, RecordedDecision] = {}  # by transaction
-        self.dropped_count = 0  # requests
+        self._decisions: dict[str, RecordedDecision] = {}  # by transaction
+        self._revision = 0
+        self._dropped_count = 0
         self._changing = RLock()
-
-    def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
-        """Return the records of a kind, oldest first."""
-        records = list(self._by_kind[kind])
-        return shown(records) if kind is LoggedRequest else records
-
-    def log_of(self, order_id: str) -> Sequence[Any]:
-        """Return the records of an order, oldest first; an unchanged log is the same object."""
-        if order_id not in self._shown:
-            shown(tuple(self._logs.get(order_id, ())))  # masked before others have to wait
-        with self._changing:
-            if order_id in self._logs and order_id not in self._shown:
-                self._shown[order_id] = tuple(shown(self._logs[order_id]))
-            return self._shown.get(order_id, ())
-
-    def logs(self) -> Mapping[str, Sequence[Any]]:
-        """Return the log of each order."""
-        self.of(LoggedRequest)  # masked before others have to wait
-        with self._changing:
-            return {order_id: self.log_of(order_id) for order_id in self._logs}
-
-    def prepend(self, earlier: Sequence[Record]) -> None:
-        """Add records that are older than all others, oldest first."""
-        with self._changing:
-            newer = sorted(chain.from_iterable(self._by_kind.values()), key=number_of)
-            for same_kind in self._by_kind.values():
-                same_kind.clear()
-            self._logs.clear()
-            self._shown.clear()
-            self.add([*earlier, *newer])
-
-    def add(self, records: Iterable[Record | ReceivedRequest]) -> None:
-        """Add records, oldest first; each drops the oldest of its kind if there are too many."""
-        with self._changing:
-            for record in records:
-                kind = LoggedRequest if isinstance(record, ReceivedRequest) else type(record)
-                same_kind = self._by_kind[kind]
-                is_full = len(same_kind) == same_kind.maxlen
-                if kind is LoggedRequest:
-                    self.dropped_count += is_full
-                elif isinstance(record, RecordedDecision):
-                    if is_full:
-                        self.decisions.pop(same_kind[0].transaction_id, None)
-                    self.decisions[record.transaction_id] = record
-                if is_full:
-                    self._drop_from_log(same_kind[0])
-                order_id = getattr(record, "order_id", None)
-                if order_id is not None:
-                    self._logs.setdefault(order_id, []).append(record)
-                    self._shown.pop(order_id, None)
-                same_kind.append(record)
-            self.revision += 1
-
-    def _drop_from_log(self, record: Any) -> None:
-        """Drop the oldest record of a kind from the log of its order."""
-        order_id = getattr(record, "order_id", None) or ""
-        self._shown.pop(order_id, None)
-        log = self._logs.get(order_id, [])
-        place = next((place for place, each in enumerate(log) if each is record), None)
-        if place is not None:
-            del log[place]
-        if not log:
-            self._logs.pop(order_id, None)
-
-
-class EpochJournal:
-    """The newest records of each kind, which readers get masked, and the number of dropped requests."""
-
-    def __init__(self, events: Events, *, is_stored: bool = False) -> None:
-        """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
-        self.events = events
-        self._masking = events.masking
-        self._numbers: Iterator[int] = count(1)
         self._is_stored = is_stored
         self._unstored: deque[Record | ReceivedRequest] = deque(maxlen=UNSTORED_MAX)
-        self._records = Records()
         self._read_earlier: Callable[[], Iterable[Record]] | None = None  # called once
         self._reading = Lock()
 
@@ -481,44 +404,68 @@ class EpochJournal:
         self._numbers = count(number + 1)
         self._read_earlier = read
 
+    def _read(self) -> None:
+        """Add the earlier records, which are older than all others."""
+        if self._read_earlier is not None:
+            with self._reading:
+                if self._read_earlier is not None:
+                    earlier = list(self._read_earlier())
+                    with self._changing:
+                        newer = sorted(chain.from_iterable(self._by_kind.values()), key=number_of)
+                        for same_kind in self._by_kind.values():
+                            same_kind.clear()
+                        self._logs.clear()
+                        self._shown.clear()
+                        self._append([*earlier, *newer])
+                    self._read_earlier = None
+
     def of(self, kind: type[AnyRecord], orders: Iterable[str | None] | None = None) -> list[AnyRecord]:
         """Return the records of a kind, all or those of some orders, oldest first."""
         self._read()
         if orders is None:
-            return self._records.of(kind)
-        logs = [self._records.log_of(order_id or "") for order_id in set(orders)]
+            records = list(self._by_kind[kind])
+            return shown(records) if kind is LoggedRequest else records
+        logs = [self._log_of(order_id or "") for order_id in set(orders)]
         own = [record for record in chain.from_iterable(logs) if type(record) is kind]
         return sorted(own, key=number_of) if len(logs) > 1 else own
+
+    def _log_of(self, order_id: str) -> Sequence[Any]:
+        """Return the records of an order, oldest first; an unchanged log is the same object."""
+        if order_id not in self._shown:
+            shown(tuple(self._logs.get(order_id, ())))  # masked before others have to wait
+        with self._changing:
+            if order_id in self._logs and order_id not in self._shown:
+                self._shown[order_id] = tuple(shown(self._logs[order_id]))
+            return self._shown.get(order_id, ())
 
     @property
     def logs(self) -> Mapping[str, Sequence[Any]]:
         """The records of each order; an unchanged log is the same object."""
-        self._read()
-        return self._records.logs()
-
-    def _read(self) -> None:
-        if self._read_earlier is not None:
-            with self._reading:
-                if self._read_earlier is not None:
-                    self._records.prepend(list(self._read_earlier()))
-                    self._read_earlier = None
+        self.of(LoggedRequest)  # masked before others have to wait
+        with self._changing:
+            return {order_id: self._log_of(order_id) for order_id in self._logs}
 
     @property
     def revision(self) -> int:
         """A number that increases after each change."""
         self._read()
-        return self._records.revision
+        return self._revision
 
     @property
     def dropped_count(self) -> int:
         """The number of requests dropped to make room."""
         self._read()
-        return self._records.dropped_count
+        return self._dropped_count
+
+    def explain(self, decision: ScenarioDecision) -> Callable[[], Decision]:
+        """Return a function that explains a decision, masked, once."""
+        masking = self.events.masking
+        return cache(lambda: masking.mask_record(explain(decision)))
 
     def explanation(self, transaction_id: str | None) -> Decision | None:
         """Explain the scenario's decision for an attempt; None if no decision is known."""
         self._read()
-        decided = self._records.decisions.get(transaction_id or "")
+        decided = self._decisions.get(transaction_id or "")
         return None if decided is None else decided.explanation()
 
     def decisions(self, attempts: Iterable[Transaction]) -> Iterator[TransactionDecision]:
@@ -529,31 +476,52 @@ class EpochJournal:
                 yield {"transaction_id": attempt.id, **decision}
 
     def add(
-        self, records: Sequence[Record | ReceivedRequest], unstored: Sequence[tuple[str, Entry]] = ()
+        self, records: Sequence[Record | ReceivedRequest], others: Sequence[tuple[str, Entry]] = ()
     ) -> None:
-        """Add records, and show them and unstored entries to watchers; a full journal drops its oldest."""
-        masked = [self.mask(record) for record in records]
-        self.restore(masked)
-        told: list[tuple[str, Any]] = [
-            (EVENT_KINDS[type(record)], record) for record in masked if type(record) in EVENT_KINDS
-        ]
-        if told or unstored:
-            self.events.add([*told, *unstored])
+        """Add masked records, and show them and others to watchers; a full journal drops its oldest."""
+        self.restore(records)
+        events: list[tuple[str, Any]] = []
+        for record in records:
+            if type(record) in EVENT_KINDS:
+                events.append((EVENT_KINDS[type(record)], record))
+        if events or others:
+            self.events.add([*events, *others])
 
     def restore(self, records: Sequence[Record | ReceivedRequest]) -> None:
         """Add the masked records of a snapshot, which watchers have seen."""
-        self._records.add(records)
+        with self._changing:
+            self._append(records)
         if self._is_stored:
             self._unstored.extend(records)
 
-    def mask(self, record: Record | ReceivedRequest) -> Record | ReceivedRequest:
-        """Mask the texts of a record that come from outside; a request's are masked when they are shown."""
-        match record:
-            case PerformedAction():
-                return record._replace(how=self._masking.mask_record(record.how))
-            case RecordedDecision(decision=ScenarioDecision() as decision):
-                return record._replace(decision=Explanation(decision, self._masking))
-        return record
+    def _append(self, records: Iterable[Record | ReceivedRequest]) -> None:
+        """Add records, oldest first; each drops the oldest of its kind if there are too many."""
+        for record in records:
+            kind = LoggedRequest if isinstance(record, ReceivedRequest) else type(record)
+            same_kind = self._by_kind[kind]
+            if len(same_kind) == same_kind.maxlen:
+                self._drop(same_kind[0])
+            if isinstance(record, RecordedDecision):
+                self._decisions[record.transaction_id] = record
+            elif record.order_id is not None:
+                self._logs.setdefault(record.order_id, []).append(record)
+                self._shown.pop(record.order_id, None)
+            same_kind.append(record)
+        self._revision += 1
+
+    def _drop(self, record: Any) -> None:
+        """Drop the oldest record of a kind from what belongs to its order."""
+        if isinstance(record, RecordedDecision):
+            self._decisions.pop(record.transaction_id, None)
+            return
+        self._dropped_count += isinstance(record, LoggedRequest | ReceivedRequest)
+        self._shown.pop(record.order_id, None)
+        log = self._logs.get(record.order_id, [])
+        place = next((place for place, each in enumerate(log) if each is record), None)
+        if place is not None:
+            del log[place]
+        if not log:
+            self._logs.pop(record.order_id, None)
 
     def entries(
         self,

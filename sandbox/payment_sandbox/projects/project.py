@@ -15,7 +15,7 @@ from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.clock import ProjectClock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.events import Events, UnstoredEntry, shorten
+from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import ProjectFaults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, ranked_lock
@@ -211,7 +211,7 @@ class Project:
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Show an event to the watchers."""
-        self.epoch.journal.add((), [(kind, UnstoredEntry(shorten(data)))])
+        self.events.publish(kind, **data)
 
     def is_over(self) -> bool:
         """Whether the project has been idle longer than its settings allow."""

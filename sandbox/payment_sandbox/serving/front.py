@@ -15,6 +15,7 @@ from contextlib import aclosing, suppress
 from enum import Enum, auto
 from functools import partial
 from io import BytesIO
+from itertools import chain
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -87,10 +88,9 @@ def place(environ: Mapping[str, Any], length: int, registry: Registry) -> Placem
         return Placement.EVENT_LOOP
     if not path.startswith(MERCHANT_PATHS) or "HTTP_IDEMPOTENCY_KEY" in environ:
         return Placement.THREAD
-    project = _project_of(environ, registry)
-    if project is None:
-        return Placement.THREAD
-    if _may_wait(project):
+    key = parse_api_key(environ.get("HTTP_AUTHORIZATION"))
+    project = registry.find(key) if key else None
+    if project is None or _may_wait(project):
         return Placement.THREAD
     if project.epoch.store.is_durable and environ["REQUEST_METHOD"] not in SAFE_METHODS:
         return Placement.STORING_THREAD
@@ -104,12 +104,6 @@ def _may_wait(project: Project) -> bool:
     state = project.epoch.state
     holds_up = state.faults.faults or state.scenario_faults.faults
     return project.is_rehearsed or state.settings.webhook_timing == BEFORE_RESPONSE or bool(holds_up)
-
-
-def _project_of(environ: Mapping[str, Any], registry: Registry) -> Project | None:
-    """Return the project of the API key, if any."""
-    key = parse_api_key(environ.get("HTTP_AUTHORIZATION"))
-    return registry.find(key) if key else None
 
 
 class Client(ClientConnection):
@@ -179,7 +173,7 @@ class Front:
     async def answer(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer a request; aiohttp cancels this when the client disconnects."""
         try:
-            if sum(len(name) + len(value) for name, value in http.raw_headers) > HEAD_BYTES_MAX:
+            if sum(map(len, chain.from_iterable(http.raw_headers))) > HEAD_BYTES_MAX:
                 return _error(431, f"the request line and headers are over {HEAD_BYTES_MAX} bytes")
             environ, client = environment(http), Client(http.raw_headers, self._stopping)
             body, length = await self._read(http, environ)
@@ -224,10 +218,11 @@ class Front:
 
     def _limits_of_body(self, environ: Mapping[str, Any]) -> tuple[int, float]:
         """Return the bytes and the seconds of a body; a snapshot of a known project may be larger."""
-        found = SNAPSHOT_PATH.search(environ["PATH_INFO"])
-        if found is not None:
+        path = environ["PATH_INFO"]
+        snapshot = None if path.startswith(MERCHANT_PATHS) else SNAPSHOT_PATH.search(path)
+        if snapshot is not None:
             key = parse_api_key(environ.get("HTTP_AUTHORIZATION")) or ""
-            project = self._registry.find_by_id(found[1]) if found[1] else self._registry.find(key)
+            project = self._registry.find_by_id(snapshot[1]) if snapshot[1] else self._registry.find(key)
             if project is not None:
                 return STATE_BYTES_MAX, self._limits.snapshot_seconds
         return BODY_BYTES_MAX, self._limits.body_seconds

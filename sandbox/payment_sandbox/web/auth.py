@@ -53,7 +53,7 @@ def require_project(call: Call) -> None:
     Raises:
         RequestRefused: 401 if the header is missing or malformed, or the key is unknown.
     """
-    api_key = _sent_key(call)
+    api_key = parse_api_key(call.request.environ.get("HTTP_AUTHORIZATION"))
     if not api_key:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
     project = call.site.registry.find(api_key)
@@ -93,7 +93,7 @@ def _sent_host(call: Call) -> str:
 
 def has_known_host(call: Call) -> bool:
     """Whether the Host is an address, or one of the names of this server."""
-    host = _host_name(_sent_host(call))
+    host = _host_name(call.request.environ.get("HTTP_HOST") or call.request.host)
     return host in call.site.hosts or _is_literal(host) or host.endswith(".localhost")
 
 

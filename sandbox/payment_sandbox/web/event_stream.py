@@ -7,7 +7,7 @@ from typing import Final
 
 from flask import Request
 
-from payment_sandbox.projects.events import Event, Events
+from payment_sandbox.projects.events import Events, StoredEvent
 
 HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18
@@ -58,9 +58,9 @@ class EventStream:
 
     def next_batch(self) -> str:
         """Return all events since the last call as one batch, because every send is expensive."""
-        stored = self.events.stored_after(self._number)
-        self._number = stored[-1].number if stored else self._number
-        return "".join(_serialize(event.read()) for event in stored)
+        events = self.events.events_after(self._number)
+        self._number = events[-1].number if events else self._number
+        return "".join(map(_serialize, events))
 
     def chunks(self) -> Iterator[str]:
         """Yield the stream for a plain WSGI server, blocking between batches."""
@@ -90,5 +90,5 @@ def last_event_number(request: Request) -> int | None:
     return int(after) if after.isascii() and after.isdecimal() and len(after) <= NUMBER_DIGITS_MAX else None
 
 
-def _serialize(event: Event) -> str:
+def _serialize(event: StoredEvent) -> str:
     return f"id: {event.number}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"

@@ -163,8 +163,6 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
 
 def begin_fault(call: Call) -> Response | None:
     """Begin the configured fault of a call, or the fault chosen by a rehearsal."""
-    if call.is_from_test or not call.may_wait:
-        return None
     rehearsed = _rehearsed_fault(call)
     fault = _configured_fault(call) or rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
@@ -178,10 +176,9 @@ def begin_fault(call: Call) -> Response | None:
     return early
 
 
-def end_fault(call: Call, response: Response) -> Response:
+def end_fault(call: Call, fault: Fault, response: Response) -> Response:
     """Let the fault of a call lose or replace the response."""
-    fault = call.notes.fault
-    behaviour = behaviour_of(fault) if fault is not None else None
+    behaviour = behaviour_of(fault)
     if behaviour is not None:
         sent = behaviour.after(call, response)
         call.notes.is_lost = sent is not response

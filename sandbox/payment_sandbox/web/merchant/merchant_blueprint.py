@@ -51,63 +51,41 @@ merchant = Blueprint("merchant", __name__, url_prefix=MERCHANT_API)
 
 
 @merchant.before_request
-def admit_call() -> None:
+def admit_call() -> Response | None:
     """Find the project, run its due events, and draw the id of the call's journal entry.
 
-    The entry is the cause of all changes made by the call.
+    The entry is the cause of all changes made by the call, whose webhooks are held until its response. A
+    configured fault may answer instead of the view.
 
     Raises:
         RequestRefused: 403, 401.
         NotFound: the path has an empty id.
+        AlreadyAnswered, KeyReused, KeyInUse: see ``claim_key``.
+        Invalid: the project's settings refuse unknown query parameters.
+        OrderChanged: the call's If-Match is out of date.
     """
     call = current_call()
     refuse_foreign_host(call)
     require_project(call)
-    refuse_empty_id(call)
+    if "//" in call.request.path:
+        refuse_empty_id(call)
     call.catch_up()
-    project = call.project
+    project, environ = call.project, call.request.environ
     call.real_at, call.first_epoch = project.services.real.wall_now(), project.epoch
-    call.cause = call.first_epoch.journal.next_id("request")
-    if EMPTY_SEGMENTS in call.request.environ and not call.is_from_test:
-        noted = call.first_epoch.slots.of(NOTED)
-        if EMPTY_SEGMENT_WARNING not in noted:
-            noted.add(EMPTY_SEGMENT_WARNING)
-            warn(call, EMPTY_SEGMENT_WARNING)
-
-
-@merchant.before_request
-def hold_webhooks() -> None:
-    """Hold the webhooks of a call that may change state, until its response."""
-    call = current_call()
+    call.cause = project.epoch.journal.next_id("request")
+    if EMPTY_SEGMENTS in environ and not call.is_from_test:
+        warn_of_empty_segment(call)
     if call.request.method != "GET":
         call.hold_webhooks()
-
-
-@merchant.before_request
-def claim_idempotency_key() -> None:
-    """Let the call wait for its turn, or answer it with an earlier answer, by its ``Idempotency-Key``."""
-    claim_key(current_call())
-
-
-@merchant.before_request
-def note_query() -> None:
-    """Note unknown query parameters."""
-    note_unknown_query(current_call())
-
-
-@merchant.before_request
-def begin_configured_fault() -> Response | None:
-    """Begin the fault of the call; it may answer instead of the view."""
-    call = current_call()
-    early = begin_fault(call)
+    if "HTTP_IDEMPOTENCY_KEY" in environ:
+        claim_key(call)
+    if environ.get("QUERY_STRING"):
+        note_unknown_query(call)
+    early = begin_fault(call) if call.may_wait and not call.is_from_test else None
     call.is_fault_begun = early is None
+    if early is None and "HTTP_IF_MATCH" in environ:
+        refuse_changed_order(call)
     return early
-
-
-@merchant.before_request
-def refuse_old_version() -> None:
-    """Refuse a call whose If-Match is out of date."""
-    refuse_changed_order(current_call())
 
 
 @merchant.after_request
@@ -115,15 +93,18 @@ def finish_call(response: Response) -> Response:
     """End the fault, explain, journal, and release the webhooks; errors become answers, too."""
     call = current_call()
     try:
-        response = end_fault(call, response) if call.is_fault_begun else response
+        if call.is_fault_begun and call.notes.fault is not None:
+            response = end_fault(call, call.notes.fault, response)
     except Exception as error:
         response = answer_for(call, error)
     try:
-        explain_call(call, response)
+        add_note_headers(call, response)
+        if response.status_code >= ERROR_STATUS_MIN:
+            explain(call, response, call.owner)
         journal_call(call, response)
     except Exception as error:
         response = answer_for(call, error)
-    return release_webhooks(call, response)
+    return release_webhooks(call, response) if call.held is not None else response
 
 
 @merchant.errorhandler(Exception)
@@ -132,34 +113,31 @@ def answer_error(error: Exception) -> Response:
     return answer_for(current_call(), error)
 
 
+def warn_of_empty_segment(call: Call) -> None:
+    """Warn once of a path that begins with an empty segment."""
+    noted = call.first_epoch.slots.of(NOTED)
+    if EMPTY_SEGMENT_WARNING not in noted:
+        noted.add(EMPTY_SEGMENT_WARNING)
+        warn(call, EMPTY_SEGMENT_WARNING)
+
+
 def refuse_empty_id(call: Call) -> None:
     """Refuse a path with an empty id, which would match the path of a list.
 
     Raises:
         NotFound: says which id is empty.
     """
-    path = call.request.path
-    empty = EMPTY_ID.search(path) if "//" in path else None
+    empty = EMPTY_ID.search(call.request.path)
     if empty is not None:
         raise NotFound(f"the {empty[1] or 'order'} id is empty")
 
 
-def explain_call(call: Call, response: Response) -> None:
-    """Name ignored keys, and explain a refusal."""
-    add_note_headers(call, response)
-    if response.status_code >= ERROR_STATUS_MIN:
-        explain(call, response, call.owner)
-
-
 def journal_call(call: Call, response: Response) -> None:
     """Add the call to the journal of its project, if that is known; of a test's calls only a refused one."""
-    if call.owner is None:
-        return
-    if call.cause is None:
-        add_entry(call, call.project, response)
-    elif not call.is_from_test:
-        is_reset = call.project.epoch is not call.first_epoch  # the drawn id may belong to another record
-        add_entry(call, call.project, response, None if is_reset else call.cause)
+    project = call.owner
+    if project is not None and not (call.cause is not None and call.is_from_test):
+        is_reset = call.cause is not None and project.epoch is not call.first_epoch  # its id may be another's
+        add_entry(call, project, response, None if is_reset else call.cause)
 
 
 def add_entry(call: Call, project: Project, response: Response, entry_id: str | None = None) -> None:

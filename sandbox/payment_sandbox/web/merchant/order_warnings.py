@@ -33,8 +33,8 @@ def warnings_about(order: Order, changed: Container[str] | None = None) -> Itera
     if changed is None or "locale" in changed:
         yield from _about_locale(order)
     if changed is None or "customer" in changed:
-        if order.customer:
-            yield from _about_customer(order.customer)
+        if customer := order.sent.get("customer"):
+            yield from _about_customer(customer)
         yield from _about_personal_data(order)
     if changed is None or "order_lines" in changed:
         yield from _about_vat(order)
@@ -95,7 +95,7 @@ def _is_email(text: str) -> bool:
 
 def _about_personal_data(order: Order) -> Iterator[str]:
     """Warn about missing personal data, which the service needs for its screening (A75)."""
-    attempt = order.last_transaction
+    attempt = order.transactions[-1] if order.transactions else None
     if attempt is None or not METHODS_BY_NAME[attempt.method].capabilities.screens:
         return
     if missing := missing_personal_data(order.customer):

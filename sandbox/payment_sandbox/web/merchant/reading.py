@@ -76,11 +76,6 @@ def note_unknown_query(call: Call) -> None:
     Raises:
         Invalid: the project's settings refuse unknown keys.
     """
-    if call.request.environ.get("QUERY_STRING"):  # the common case
-        _note_query(call)
-
-
-def _note_query(call: Call) -> None:
     sent = call.request.args
     form = call.facts.query if call.facts is not None else None
     known = list(form().load_fields) if form is not None else []
