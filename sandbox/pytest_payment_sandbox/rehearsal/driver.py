@@ -113,7 +113,15 @@ class ItemRehearsal:
 
     def run_variations(self) -> TestReport:
         """Run the planned variations until the time limit; return the report."""
-        self._run_all()
+        verdict = self.baseline.verdict
+        assert verdict is not None, "the unchanged test was judged"
+        if self.baseline.find_fixture(BOOKS_FIXTURE) is None:
+            self._notes.append(NO_BOOKS_NOTE)
+        self._judge_unchanged(verdict)
+        if verdict.answers_no_webhook:
+            self._notes.append(UNANSWERED_NOTE)
+        else:
+            self._run_all(verdict)
         return {
             "test": self._item.nodeid,
             "variations": self._tried,
@@ -123,17 +131,10 @@ class ItemRehearsal:
             "findings": [*self._findings.values()],
         }
 
-    def _run_all(self) -> None:
-        only, verdict = _selected(self._item), self.baseline.verdict
-        assert verdict is not None, "the unchanged test was judged"
-        if self.baseline.find_fixture(BOOKS_FIXTURE) is None:
-            self._notes.append(NO_BOOKS_NOTE)
-        self._judge_unchanged(verdict)
-        if verdict.answers_no_webhook:
-            self._notes.append(UNANSWERED_NOTE)
-            return
+    def _run_all(self, verdict: Verdict) -> None:
         can_restart = self.baseline.find_fixture(RESTART_FIXTURE) is not None
         changes = plan(self.baseline.steps, VARIATIONS, can_restart=can_restart)
+        only = _selected(self._item)
         if only is not None:
             changes = [change for change in [parse_change(only)] if change is not None]
         for number, change in enumerate(changes):
@@ -187,9 +188,7 @@ class ItemRehearsal:
     def _suspect(self, run: TestRun) -> Any:
         """Return the first problem that the unchanged test has not; the others have the same cause."""
         problems = run.verdict.problems if run.verdict is not None else []
-        fresh = [
-            each for each in problems if each.kind not in self._usual and not self._is_expected(each.kind)
-        ]
+        fresh = (each for each in problems if not (each.kind in self._usual or self._is_expected(each.kind)))
         return min(fresh, key=lambda each: each.kind.startswith(REVIEW_PREFIX), default=None)
 
     def _is_expected(self, kind: str) -> bool:

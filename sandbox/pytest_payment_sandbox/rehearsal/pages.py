@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from html import unescape
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -52,17 +53,6 @@ def _has_paid(order: Order) -> bool | None:
     return None if held or order.received_cents else False
 
 
-def _page(
-    browser: "Browser", url: str, path: str, is_paid: bool | None, cookies: str | None
-) -> ShownPage | None:
-    """Request a page; None if it does not exist, or fails."""
-    try:
-        text = browser.peek(url, cookies)
-    except Exception:  # in production, the customer gets an error page
-        return None
-    return ShownPage(path, is_paid, normalize(text)) if text is not None else None
-
-
 def _return_url(project: "Project", order: Order) -> str:
     parts = urlsplit(order.return_url or "")
     query = {**dict(parse_qsl(parts.query)), "order_id": order.id, "project_id": project.project_id}
@@ -76,6 +66,8 @@ def read_pages(
 
     ``opened_urls`` are those pages, each with the cookies of the test.
     """
+    if browser is None:
+        return []
     orders = [each for each in orders_of(project) if each.return_url]
     known = [_path(order) for order in orders]
     asked = [
@@ -83,8 +75,13 @@ def read_pages(
     ]
     opened = [each for each in opened_urls.items() if urlsplit(each[0]).path not in known][:PAGES_MAX]
     pages = [*asked, *((url, _TOKENS.sub("…", urlsplit(url).path), None, cookies) for url, cookies in opened)]
-    shown = [_page(browser, *page) for page in pages if browser is not None]
-    return [page for page in shown if page is not None]
+    shown = []
+    for url, path, is_paid, cookies in pages:
+        with suppress(Exception):  # in production, the customer gets an error page
+            text = browser.peek(url, cookies)
+            if text is not None:
+                shown.append(ShownPage(path, is_paid, normalize(text)))
+    return shown
 
 
 def _path(order: Order) -> str:

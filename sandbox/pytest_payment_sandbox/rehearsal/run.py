@@ -279,14 +279,8 @@ class TestRun(Rehearsal):
 
     def _find_earlier(self, order: Order) -> list[Order]:
         """Return earlier orders that can still be paid, except those whose address was lost."""
-        return [
-            each
-            for each in orders_of(self.project)[::-1]
-            if each.id != order.id
-            and each.is_open
-            and not each.is_refund
-            and not self._is_address_lost(each.id)
-        ]
+        others = (each for each in orders_of(self.project)[::-1] if each.id != order.id and each.is_open)
+        return [each for each in others if not (each.is_refund or self._is_address_lost(each.id))]
 
     def _is_address_lost(self, order_id: str) -> bool:
         """Whether no response with an order reached the shop, so that no customer has its address."""

@@ -194,13 +194,10 @@ def _client() -> str:
 
 def obstacles() -> Iterator[str]:
     """Yield what test libraries currently do to HTTP clients, each with a remedy."""
-    for library in sorted({_owner(*place) for place in PATCHED_PLACES} & PATCHING_LIBRARIES.keys()):
-        yield PATCHING_LIBRARIES[library]
-
-
-def _owner(module: str, path: str) -> str:
-    """Return the package that defines an attribute, such as a replacement for a client's method."""
-    value: object = sys.modules.get(module)
-    for name in path.split("."):
-        value = getattr(value, name, None)
-    return str(getattr(value, "__module__", "")).partition(".")[0]
+    owners = set()  # the packages that define the methods of clients, or their replacements
+    for module, path in PATCHED_PLACES:
+        value: object = sys.modules.get(module)
+        for name in path.split("."):
+            value = getattr(value, name, None)
+        owners.add(str(getattr(value, "__module__", "")).partition(".")[0])
+    yield from (PATCHING_LIBRARIES[library] for library in sorted(owners & PATCHING_LIBRARIES.keys()))

@@ -205,6 +205,7 @@ def show(
     took = project.services.real.wall_now() - call.real_at if call.real_at is not None else timedelta()
     took_ms, watchers = took / timedelta(milliseconds=1), project.events.watchers
     by_time = max(REFRESH_PER_TIME_TAKEN, LOAD_PARTS * watchers) * took_ms
+    offset = project.now() - project.services.real.wall_now()
     # only the newest projects, because test suites create thousands
     others = (other for other in reversed(visible_projects(call)) if other is not project)
     body = render_template(
@@ -223,7 +224,9 @@ def show(
         tomorrow=project.now() + timedelta(days=1),
         agenda=[event(entry) for entry in islice(due, AGENDA_SHOWN_MAX)],
         counts={"mistakes": len(known.mistakes)},
-        ahead=_clock_difference(project),
+        ahead=f"{describe_period(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
+        if abs(offset) >= timedelta(minutes=1)
+        else "",
         events_so_far=project.epoch.advance_log,
         active_faults=project.epoch.state.faults.active_count,
         notice=notice_for(project, call.request.args.get(NOTICE_PARAMETER)),
@@ -235,14 +238,6 @@ def show(
         **more,
     )
     return Response(body, status=status, content_type=HTML)
-
-
-def _clock_difference(project: Project) -> str:
-    """Format the difference between sandbox time and real time; empty if it is small."""
-    offset = project.now() - project.services.real.wall_now()
-    if abs(offset) < timedelta(minutes=1):
-        return ""
-    return f"{describe_period(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
 
 
 def form_page(call: Call) -> str:

@@ -26,13 +26,9 @@ def command(project: Project, path: str, body: Mapping[str, object] | None, meth
     start = f'curl {"-g " if "[" in url else ""}-u "$SANDBOX_API_KEY": {verb}{url}'
     if body is None:
         return start
-    quoted = "".join(map(_escape, json.dumps(body, ensure_ascii=False))).replace("'", "'\\''")
+    letters = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
+    quoted = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in letters)
     return f"{start} \\\n  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
-
-
-def _escape(letter: str) -> str:
-    """Escape a letter for JSON, unless it is printable."""
-    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def format_body(body: Any) -> str:
