@@ -5,15 +5,16 @@ import re
 import sys
 import webbrowser
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 import click
+from marshmallow import fields
 
 from payment_sandbox import judge
 from payment_sandbox.cli.options import fail, say, short_time
-from payment_sandbox.cli.remote.assignments import Assignments, read_assignments
 from payment_sandbox.cli.remote.declaring import (
     NEWEST,
     find_order,
@@ -27,7 +28,9 @@ from payment_sandbox.cli.remote.declaring import (
 from payment_sandbox.client import triggers
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.forms import Form, Items
 from payment_sandbox.forms.base import did_you_mean, nearest_word
+from payment_sandbox.forms.fields import OneOrMany
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import lazy
 from payment_sandbox.operations.recipes import RECIPES
@@ -45,16 +48,16 @@ ORDER_STATUS: Final = "order {id} is {status}"
 ORDERS: Final = "id status amount method=payment_method created webhooks number=merchant_order_id"
 FAULTS: Final = "of when then matches"
 REQUESTS: Final = "at method path status rule refused=response.error.value ignored"
-PROJECTS: Final = (
-    "id=project_id mode=settings.mode clock=clock.now name=settings.name webhook_url=settings.webhook_url"
-)
+PROJECTS: Final = "id=project_id mode=settings.mode now=clock.now name=settings.name url=settings.webhook_url"
 EVENT_SENTENCES: Final = {
     "request": "{method} {path}  {status}  {error}",
     "action": "{actor} {action}  order {order_id}",
     "status": "order {order_id}  {before} -> {after}",
     "clock": "{now}",
 }
+NULL: Final = "null"
 NewestOrder = Annotated[str, "[ORDER]"]
+Assignments = Annotated[tuple[str, ...], "[NAME=VALUE]..."]
 
 
 def _format_amount(item: Mapping[str, Any]) -> str:
@@ -173,7 +176,7 @@ def pay(
 def trigger(
     sandbox: SandboxClient,
     name: str = "",
-    fields: Annotated[tuple[str, ...], "[FIELD=VALUE]..."] = (),
+    changes: Annotated[tuple[str, ...], "[FIELD=VALUE]..."] = (),
     *,
     order_id: Annotated[str | None, "Act on this order instead of a new one."] = None,
     list_: Annotated[bool, "List the available triggers."] = False,
@@ -188,7 +191,7 @@ def trigger(
     if name not in RECIPES:
         advice = did_you_mean(nearest_word(name, list(RECIPES)))
         fail(f"there is no trigger {name!r}{advice or '; see trigger --list'}")
-    body = read_assignments(fields, order_tables.OrderForm(), RECIPES[name].order)
+    body = read_assignments(changes, order_tables.OrderForm(), RECIPES[name].order)
     if order_id is not None and body:
         fail("fields apply to a new order only; remove the fields or --order")
     try:
@@ -303,6 +306,44 @@ def scenario(
     if list_:
         return sandbox.call("GET", "/control/scenarios/")
     return sandbox.scenario(name_or_file) if name_or_file else sandbox.active_scenario()
+
+
+def read_assignments(pairs: Iterable[str], form: Form, before: Mapping[str, Any]) -> Any:
+    """Return the values by name; a name with dots sets a part of an object, whose other parts stay."""
+    values: Any = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign or not name:
+            raise click.UsageError(f"{pair!r} is not name=value")
+        *parents, last = name.split(".")
+        inner, reader = values, cast(Any, form)
+        if parents:
+            values.setdefault(parents[0], deepcopy(before.get(parents[0]) or {}))
+        for parent in parents:
+            inner, reader = inner.setdefault(parent, {}), _reader_of(reader, parent)
+            if not isinstance(inner, dict):
+                raise click.UsageError(f"{pair!r} sets a part of {parent}, which is not an object")
+        inner[last] = _read_value(_reader_of(reader, last), text)
+    return values
+
+
+def _reader_of(reader: Any, key: str) -> Any:
+    """Return the field that reads a key in what a form or a field reads; None if nothing is declared."""
+    form = reader.schema if isinstance(reader, fields.Nested) else reader
+    return form.fields.get(key) if isinstance(form, Form) else getattr(form, "value_field", None)
+
+
+def _read_value(field: Any, text: str) -> Any:
+    """Parse a value for its field, without a check: the server refuses what the field does not read."""
+    if text != NULL and isinstance(field, fields.String):
+        return text
+    if text != NULL and isinstance(field, Items) and not text.startswith(("[", "{")):
+        items = [_read_value(field.inner, part) for part in text.split(",") if part]
+        return items[0] if isinstance(field, OneOrMany) and len(items) == 1 else items
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _format_faults(rules: Mapping[str, Any]) -> str:
