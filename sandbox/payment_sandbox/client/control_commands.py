@@ -85,7 +85,7 @@ class ControlCommands:
         order_id: Annotated[str, "Only entries about this order and its refunds."] | None = None,
         *,
         limit: Annotated[int, "Return at most this many of the newest items."] | None = None,
-    ) -> list[answers.TimelineRecord]:
+    ) -> list[Json]:
         """List the history of the project, causes before effects."""
 
     @control_call("GET", "/control/report/", "text")
@@ -110,7 +110,7 @@ class ControlCommands:
         """List the mistakes in the integration's requests and webhook responses."""
 
     @control_call("GET", "/control/cards/", "items")
-    def cards(self) -> list[answers.StoredCard]:
+    def cards(self) -> list[Json]:
         """List the stored cards, oldest first."""
 
     @control_call("GET", "/control/bankqr/", "items")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from html import unescape
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from payment_sandbox.judge.evidence import (
     Finding,
@@ -18,6 +18,7 @@ from payment_sandbox.judge.evidence import (
     status_read,
     whole_number,
 )
+from payment_sandbox.kernel.descriptions import INTERNAL, Key, OneOf
 from payment_sandbox.kernel.patterns import UUID, Pattern
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import BANK_PAGES
@@ -43,7 +44,6 @@ from payment_sandbox.projects.journal import (
     PerformedAction,
     ReachedStatus,
     number_in,
-    to_plain_data,
 )
 from payment_sandbox.scenarios.sentences import fault_in_words
 
@@ -56,37 +56,31 @@ KINDS: Final = (
 )
 ORDER_PATH: Final = "/v1/orders/…/"
 ATTEMPT_PATH: Final = f"{ORDER_PATH}transactions/…/"
-API_FIELD_NAMES: Final = {"sender": "from", "receiver": "to"}  # the names in API responses
 
 Record = LoggedRequest | PerformedAction | ReachedStatus | AgendaEvent | LoggedFailure
 
 
 class TimelineEntry(NamedTuple):
-    """A message or change in the history; ``cause`` is the id of an earlier entry.
-
-    ``status`` is an HTTP status, or the new status of an order or attempt. ``failed`` marks refused, lost and
-    declined entries; ``lost`` marks entries withheld from the receiver by a fault. ``duration_ms`` is the
-    shop's response time to a webhook. API responses do not have the last three fields.
-    """
+    """A message from one party to another, or an event at one of them."""
 
     id: str
-    at: datetime
+    at: Annotated[datetime, "Sandbox time."]
     real_at: datetime
-    sender: str
-    receiver: str
-    kind: str
+    sender: Annotated[str, Key("from"), OneOf(lambda: PARTIES)]
+    receiver: Annotated[str, Key("to"), OneOf(lambda: PARTIES)]
+    kind: Annotated[str, OneOf(lambda: KINDS)]
     label: str
-    status: int | str | None = None
-    cause: str | None = None
+    status: Annotated[int | str | None, "An HTTP status, or the status of an order."] = None
+    cause: Annotated[str | None, "The id of an earlier entry."] = None
     order_id: str | None = None
-    failed: bool = False
-    rule: str | None = None
+    failed: bool = False  # refused, lost or declined
+    rule: Annotated[str | None, "The rule that refused a request."] = None
     detail: str | None = None
-    duration_ms: int | None = None
-    lost: bool = False
-    record: Record | Delivery | None = None
-    attempt: int = 0  # the number of a webhook's attempt
-    remark: str = ""  # ends the label where people read it
+    duration_ms: Annotated[int | None, "The shop's response time; null if it answered at once."] = None
+    lost: Annotated[bool, "Whether a fault withheld the message from its receiver."] = False
+    record: Annotated[Record | Delivery | None, INTERNAL] = None
+    attempt: Annotated[int, INTERNAL] = 0  # the number of a webhook's attempt
+    remark: Annotated[str, INTERNAL] = ""  # ends the label where people read it
 
     def as_note(self, note_id: str, kind: str, label: str) -> "TimelineEntry":
         """Return a note by the shop to itself, at the time of this entry."""
@@ -101,13 +95,6 @@ def short_path(path: str) -> str:
     if shortened == ORDER_PATH or not shortened.startswith(ORDER_PATH):
         return shortened
     return f"…/{shortened.removeprefix(ATTEMPT_PATH).removeprefix(ORDER_PATH)}"
-
-
-def as_mapping(timeline_entry: TimelineEntry) -> dict[str, Any]:
-    """Convert an entry to plain data with the field names of the API."""
-    data = to_plain_data(timeline_entry)
-    del data["record"], data["attempt"], data["remark"]
-    return {API_FIELD_NAMES.get(name, name): value for name, value in data.items()}
 
 
 ACTION_PHRASES: Final = {

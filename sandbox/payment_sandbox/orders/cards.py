@@ -1,8 +1,9 @@
 """The test cards: five families, three flows, and two declined cards."""
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
+from payment_sandbox.kernel.descriptions import Key, OneOf
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.refusals import RecurringSeriesExpired
@@ -77,9 +78,11 @@ class Credential(NamedTuple):
     """A stored card; ``card`` holds the details for responses."""
 
     vault_token: str
-    use: str  # ONE_CLICK or RECURRING
+    use: Annotated[str, OneOf(lambda: (ONE_CLICK, RECURRING))]
     first_transaction_id: str
-    amount_cents: Cents
+    amount_cents: Annotated[
+        Cents, Key("amount"), "Cents of the first payment; a recurring series keeps this amount."
+    ]
     stored_at: datetime
     brand: str
     card: dict[str, Any]

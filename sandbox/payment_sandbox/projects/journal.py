@@ -19,7 +19,7 @@ from itertools import chain, count
 from threading import Lock, RLock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
-from payment_sandbox.kernel.descriptions import OneOf
+from payment_sandbox.kernel.descriptions import OneOf, to_plain_data
 from payment_sandbox.kernel.masking import Masking, may_have_secret
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
@@ -54,11 +54,6 @@ VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
 SHOP_REQUEST: Final = "ask"  # a request to the shop from the customer's browser
-
-
-def to_plain_data(record: Any) -> dict[str, Any]:
-    """Convert a record with sandbox and real time to plain data, for responses and events."""
-    return {**record._asdict(), "at": timestamp(record.at), "real_at": timestamp(record.real_at)}
 
 
 def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[str, str], ...]:
@@ -250,21 +245,17 @@ class PerformedAction(NamedTuple):
 
 
 class ReachedStatus(NamedTuple):
-    """A status reached by an order or, with ``payment_method``, by one of its attempts.
-
-    ``cause`` is the id of the request, action or agenda event that caused the status, and ``before`` is the
-    status before, for an order that already had one.
-    """
+    """A status reached by an order or one of its attempts."""
 
     id: str
     order_id: str
-    payment_method: str | None
+    payment_method: Annotated[str | None, "The method of an attempt; null for an order."]
     transaction_id: str | None
     status: str
     at: datetime
     real_at: datetime
-    cause: str | None
-    before: str | None = None
+    cause: Annotated[str | None, "The id of the request, action or agenda event that caused the change."]
+    before: Annotated[str | None, "The status before, for an order that already had one."] = None
 
     def summary(self) -> dict[str, Any]:
         """Return the fields for an event."""

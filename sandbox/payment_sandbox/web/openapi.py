@@ -23,7 +23,8 @@ from flask import Flask
 from marshmallow import Schema
 
 from payment_sandbox.forms.schemas import COMPONENTS, allow_null, component_schemas
-from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
+from payment_sandbox.kernel.descriptions import Format, Like, OneOf, shown_keys
+from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
@@ -91,6 +92,12 @@ KEY_SCHEME: Final = {
     "scheme": "basic",
     "description": "The API key as the user name; any password",
 }
+SCHEMA_NAMES: Final = {
+    "Credential": "StoredCard",
+    "ReachedStatus": "StatusReached",
+    "TimelineEntry": "TimelineRecord",
+}
+"""The names of records with other names in the code."""
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
 """Descriptions, by public URL."""
 
@@ -116,10 +123,13 @@ class RecordSchemas:
             items = {"type": "array", "items": self.schema_of(answer.record)}
             return self._add_schema(answer.name, {"items": items, "dropped": DROPPED}, {"dropped", "items"})
         hints = get_type_hints(answer, include_extras=True)
-        shown = {name: hint for name, hint in hints.items() if INTERNAL not in get_args(hint)}
-        properties = {name: self._describe(hint) for name, hint in shown.items()}
-        required = answer.__required_keys__ if is_typeddict(answer) else _required_fields(answer, properties)
-        return self._add_schema(answer.__name__, properties, required)
+        properties = {key: self._describe(hints[name]) for name, key in shown_keys(answer).items()}
+        required = set(answer.__required_keys__ if is_typeddict(answer) else properties)
+        if answer is Violation:  # an error omits what is None
+            for name in required & Violation._field_defaults.keys():
+                properties[name]["type"] = properties[name]["type"][0]
+            required -= Violation._field_defaults.keys()
+        return self._add_schema(SCHEMA_NAMES.get(answer.__name__, answer.__name__), properties, required)
 
     def _add_schema(self, name: str, properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
         schema = {"type": "object", "properties": properties, "required": sorted(required)}
@@ -142,7 +152,7 @@ class RecordSchemas:
                 schema["format"] = note.name
             elif isinstance(note, OneOf):
                 schema["enum"] = list(note.values())
-            else:
+            elif isinstance(note, str):
                 schema["description"] = note
         return schema
 
@@ -163,15 +173,6 @@ class RecordSchemas:
 
 def _is_record(kind: Any) -> bool:
     return is_typeddict(kind) or hasattr(kind, "_fields")
-
-
-def _required_fields(answer: Any, properties: dict[str, Any]) -> Iterator[str]:
-    """Yield the required fields of a ``NamedTuple``; one that defaults to None may be absent, not null."""
-    for name, schema in properties.items():
-        if answer._field_defaults.get(name, ...) is not None:
-            yield name
-        elif isinstance(schema.get("type"), list):
-            schema["type"] = schema["type"][0]
 
 
 def openapi_text(app: Flask) -> str:

@@ -18,7 +18,7 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.epoch import AgendaItem as AgendaItem
 from payment_sandbox.projects.epoch import ProcessedEvent as ProcessedEvent
-from payment_sandbox.projects.journal import CALLERS, LoggedFailure
+from payment_sandbox.projects.journal import CALLERS, LoggedFailure, ReachedStatus
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.scenarios.model import Decision as Decision
 from payment_sandbox.scenarios.model import Difference as Difference
@@ -41,6 +41,8 @@ Scenario = Json
 Faults = Json
 """Faults in addition to the scenario's; ``scenarios.scenario_forms`` defines the fields."""
 JsonSchema = Json
+StoredCard = Json
+TimelineRecord = Json
 Snapshot = Json
 
 
@@ -272,27 +274,13 @@ class Return(TypedDict):
     real_at: Moment
 
 
-class StatusReached(TypedDict):
-    """A status reached by an order or one of its attempts."""
-
-    id: str
-    transaction_id: str | None
-    cause: Annotated[str | None, "The id of the request or action that caused the change."]
-    order_id: str
-    payment_method: Annotated[str | None, "The method of an attempt; null for an order."]
-    status: str
-    at: Moment
-    real_at: Moment
-    before: Annotated[str | None, "The status before, for an order that already had one."]
-
-
 class Journal(TypedDict, total=False):
     """The requests, returns, statuses and failures of a project."""
 
     items: list[JournalEntry]
     dropped: Annotated[int, "The number of older entries dropped to make room."]
     returns: list[Return]
-    statuses: list[StatusReached]
+    statuses: list[ReachedStatus]
     failures: list[LoggedFailure]
     count: Annotated[int, "With ?count=1: the number of entries, instead of the list."]
 
@@ -361,41 +349,6 @@ class OrderOverview(TypedDict):
     webhooks: list[Webhook]
     refunds: list[RefundRow]
     pages: list[Annotated[str, "The URL of a payment page."]]
-
-
-TimelineRecord = TypedDict(
-    "TimelineRecord",
-    {
-        "id": str,
-        "at": Annotated[Moment, "Sandbox time."],
-        "real_at": Moment,
-        "from": Annotated[str, OneOf(lambda: history.PARTIES)],
-        "to": Annotated[str, OneOf(lambda: history.PARTIES)],
-        "kind": Annotated[str, OneOf(lambda: history.KINDS)],
-        "label": str,
-        "status": Annotated[int | str | None, "An HTTP status, or the status of an order."],
-        "cause": Annotated[str | None, "The id of an earlier entry."],
-        "order_id": str | None,
-        "failed": bool,
-        "rule": Annotated[str | None, "The rule that refused a request."],
-        "detail": str | None,
-        "duration_ms": Annotated[int | None, "The shop's response time; null if it answered at once."],
-        "lost": Annotated[bool, "Whether a fault withheld the message from its receiver."],
-    },
-)
-"""An entry of the timeline: a message from one party to another, or an event at one of them."""
-
-
-class StoredCard(TypedDict):
-    """A stored card, without its number."""
-
-    vault_token: str
-    use: Literal["one-click", "recurring"]
-    first_transaction_id: str
-    amount: Annotated[int, "Cents of the first payment; a recurring series keeps this amount."]
-    stored_at: Moment
-    brand: str
-    card: Json
 
 
 class QrRow(TypedDict):

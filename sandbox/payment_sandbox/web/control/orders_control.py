@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, cast
 
 from marshmallow import ValidationError
 
@@ -16,7 +16,8 @@ from payment_sandbox.judge import (
     review,
     start_of,
 )
-from payment_sandbox.judge.history import as_mapping, history
+from payment_sandbox.judge.history import TimelineEntry, history
+from payment_sandbox.kernel.descriptions import to_plain_data
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.operations.act import act_on_attempt
@@ -26,7 +27,7 @@ from payment_sandbox.orders.actions import ACTIONS, Action, ActionName, Actor
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, Credential
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.projects.journal import VIA_CONTROL, LoggedRequest, PerformedAction, to_plain_data
+from payment_sandbox.projects.journal import VIA_CONTROL, LoggedRequest, PerformedAction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.unmatched import unmatched_rules
@@ -71,11 +72,11 @@ def timeline(
     order_id: Annotated[str, "Only entries about this order and its refunds."] | None = None,
     *,
     limit: Limit | None = None,
-) -> Listed[records.TimelineRecord]:
+) -> Listed[TimelineEntry]:
     """List the history of the project, causes before effects."""
     entries = history(project.epoch, order_id)
     shown = entries[-limit:] if limit is not None else entries
-    return Listed(map(as_mapping, shown), project.epoch.journal.dropped_count)
+    return Listed(map(to_plain_data, shown), project.epoch.journal.dropped_count)
 
 
 @command("control", "GET", "/report/", errors=(404,), unwraps="text")
@@ -134,27 +135,15 @@ def reviewed(project: Project) -> records.ReviewResult:
 
 
 @command("control", "GET", "/cards/", lists="StoredCards")
-def cards(project: Project) -> Listed[records.StoredCard]:
+def cards(project: Project) -> Listed[Credential]:
     """List the stored cards, oldest first."""
-    return Listed(map(_card_record, project.epoch.store.credentials()))
+    return Listed(map(to_plain_data, project.epoch.store.credentials()))
 
 
 @command("control", "GET", "/bankqr/")
 def qr_requests(project: Project) -> Listed[records.QrRow]:
     """List the QR requests, oldest first."""
     return Listed(_qr_record(project, request) for request in project.epoch.store.qr_requests())
-
-
-def _card_record(stored: Credential) -> records.StoredCard:
-    return {
-        "vault_token": stored.vault_token,
-        "use": cast(Literal["one-click", "recurring"], stored.use),
-        "first_transaction_id": stored.first_transaction_id,
-        "amount": stored.amount_cents,
-        "stored_at": timestamp(stored.stored_at),
-        "brand": stored.brand,
-        "card": stored.card,
-    }
 
 
 def _qr_record(owner: Project, request: QrRequest) -> records.QrRow:

@@ -8,6 +8,7 @@ from marshmallow import validate
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.forms import Choice, Text, WebUrl, Whole
+from payment_sandbox.kernel.descriptions import to_plain_data
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import redelivery
 from payment_sandbox.orders.refusals import Unknown
@@ -19,7 +20,6 @@ from payment_sandbox.projects.journal import (
     LoggedRequest,
     PerformedAction,
     ReachedStatus,
-    to_plain_data,
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
