@@ -4,17 +4,18 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import Flask, Response, current_app
 from flask.testing import FlaskClient
 from werkzeug.exceptions import HTTPException
 
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.serving import front
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Endpoint, Sandbox, Server
@@ -30,16 +31,6 @@ from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.error_bodies import CONTROL_API, MERCHANT_API, NOT_FOUND, name_nearest_path
 from payment_sandbox.web.merchant import answer_unrouted, merchant
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
-
-    from payment_sandbox.serving import front
-    from payment_sandbox.web import openapi, standby
-else:
-    standby = lazy("payment_sandbox.web.standby")
-    front = lazy("payment_sandbox.serving.front")
-    openapi = lazy("payment_sandbox.web.openapi")
 
 _API_ROOT: Final = Pattern(r"\A/+(v1|control|health)(?:/+|\Z)")
 
@@ -88,8 +79,8 @@ def create_app(
         public_url=(public_url or "").rstrip("/"),
         control_token=control_token,
         allow_hosts=allow_hosts,
-        place=sandbox.place,
     )
+    sandbox.guard(app)
     app.before_request(sandbox.start)
     if public_url is None:
         app.before_request(use_first_address)
@@ -110,11 +101,8 @@ def build_app(
     control_token: str | None = None,
     allow_hosts: Iterable[str] = (),
     server_context: ServerContext = NO_SERVER,
-    place: "standby.Place | None" = None,
 ) -> Flask:
     """Build the application for some projects, without background work.
-
-    While ``place`` returns None, only the health is answered, with "standby".
 
     Raises:
         Invalid: the path of the ``public_url`` is one of the application's own.
@@ -127,8 +115,6 @@ def build_app(
     app.extensions[EXTENSION] = site
 
     app.before_request(begin_call)
-    if place is not None:
-        standby.guard(app, place)
     app.teardown_request(end_call)
     app.register_error_handler(Exception, answer_unknown_path)
     app.context_processor(lambda: {"base": site.base_path})
@@ -186,11 +172,11 @@ class NormalizedRequests:
     A chunked body is read here, because its length decides how it is answered.
     """
 
-    def __init__(self, application: "WSGIApplication", site: Site) -> None:
+    def __init__(self, application: WSGIApplication, site: Site) -> None:
         self._application = application
         self._site = site
 
-    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
         base, path = self._site.base_path, environ.get("PATH_INFO", "")
         if base:
@@ -227,8 +213,8 @@ def build(config: ServerConfig) -> Server:
             control_token=config.control_token or None,
             allow_hosts=(config.host, *config.allow_hosts),
             server_context=ServerContext(on_refused, config.security.tls is not None),
-            place=sandbox.place,
         )
+        sandbox.guard(app)
         on_failure.pop_all()
     return Server(app, sandbox, endpoint)
 

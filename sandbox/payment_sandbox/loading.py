@@ -75,6 +75,12 @@ def lazy(name: str) -> Any:
     return _LazyModule(name)
 
 
+def late(package: str, *modules: str) -> None:
+    """Let ``from package import module`` import these modules of a package without loading them."""
+    for name in modules:
+        setattr(sys.modules[package], name, _LazyModule(f"{package}.{name}"))
+
+
 def load_validators() -> None:
     """Load marshmallow without a pattern for e-mail addresses, which is compiled at its first use.
 

@@ -6,25 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
-from payment_sandbox.loading import lazy, load_validators
-from pytest_payment_sandbox import plugin_options
+import payment_sandbox as sandbox
+from payment_sandbox.loading import load_validators
+from pytest_payment_sandbox import plugin_options, rehearsal, reports
 
-if TYPE_CHECKING:
-    from payment_sandbox.client import receiver
-    from payment_sandbox.testing.project_fixture import PaymentSandbox
-    from payment_sandbox.testing.servers import PaymentSandboxServer
-    from pytest_payment_sandbox import reports
-    from pytest_payment_sandbox.rehearsal import driver
-else:
-    receiver = lazy("payment_sandbox.client.receiver")
-    driver = lazy("pytest_payment_sandbox.rehearsal.driver")
-    reports = lazy("pytest_payment_sandbox.reports")
-
-PROJECT_KEY: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
+PROJECT_KEY: "pytest.StashKey[sandbox.PaymentSandbox]" = pytest.StashKey()
 REHEARSAL_FIXTURES = ("payment_books", "payment_traces", "payment_shop_restart")
 
 
@@ -37,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     plugin_options.check_options(config)
     if config.getoption("payment_rehearse_only") or config.getoption("payment_rehearse_report"):
-        driver.check_options(config)
+        rehearsal.driver.check_options(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -66,7 +56,7 @@ def _uses_mixin(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
+def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[sandbox.PaymentSandboxServer]":
     """A sandbox in this process on a free port, or the running sandbox at ``SANDBOX_URL``.
 
     Garbage collections skip what is loaded by now, which saves a twentieth of the time of payment tests.
@@ -80,10 +70,10 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 
 
 @contextmanager
-def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
+def _create_project(server: "sandbox.PaymentSandboxServer", node: Any) -> "Iterator[sandbox.PaymentSandbox]":
     settings = plugin_options.settings_of_test(node)
     if plugin_options.is_rehearsed(node):  # the clock starts at the same time in each run
-        settings = {"clock": driver.clock_of(node.session), **settings}
+        settings = {"clock": rehearsal.driver.clock_of(node.session), **settings}
     with reports.create_project(server, settings, plugin_options.scenario_of_test(node)) as project:
         for url, key in plugin_options.urls_of_test(node):
             project.intercept(url, key=key)
@@ -92,13 +82,13 @@ def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[Paym
 
 @pytest.fixture
 def payment_sandbox(
-    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
-) -> "Iterator[PaymentSandbox]":
+    request: pytest.FixtureRequest, payment_sandbox_server: "sandbox.PaymentSandboxServer"
+) -> "Iterator[sandbox.PaymentSandbox]":
     """A new project with a frozen clock, deleted after the test."""
     with _create_project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT_KEY] = project
         if plugin_options.is_rehearsed(request.node):
-            request.node.stash[driver.RUN_KEY].attach(project)
+            request.node.stash[rehearsal.driver.RUN_KEY].attach(project)
         yield project
 
 
@@ -119,8 +109,8 @@ def payment_shop_restart() -> None:
 
 def _shared_fixture(scope: Literal["class", "module", "session"]) -> Any:
     def project_of_scope(
-        request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
-    ) -> "Iterator[PaymentSandbox]":
+        request: pytest.FixtureRequest, payment_sandbox_server: "sandbox.PaymentSandboxServer"
+    ) -> "Iterator[sandbox.PaymentSandbox]":
         with _create_project(payment_sandbox_server, request.node) as project:
             yield project
 
@@ -134,21 +124,23 @@ session_payment_sandbox = _shared_fixture("session")
 
 
 @pytest.fixture
-def webhook_receiver() -> "Iterator[receiver.WebhookReceiver]":
+def webhook_receiver() -> "Iterator[sandbox.WebhookReceiver]":
     """A real HTTP server that records received webhooks."""
-    started = receiver.WebhookReceiver()
+    started = sandbox.WebhookReceiver()
     yield started
     started.close()
 
 
-def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
+def _project_of(item: pytest.Item) -> "sandbox.PaymentSandbox | None":
     """Return the project of a test, which may be shared with other tests."""
     project = item.stash.get(PROJECT_KEY, None)
     if project is not None:
         return project
     used = getattr(item, "funcargs", {})
     shared_project = next((used[name] for name in plugin_options.PROJECT_FIXTURES if name in used), None)
-    mixin_project: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)
+    mixin_project: sandbox.PaymentSandbox | None = getattr(
+        getattr(item, "instance", None), "_payment_sandbox", None
+    )
     return shared_project or mixin_project
 
 
@@ -158,7 +150,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     has_project = _uses_mixin(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
     if not plugin_options.is_rehearsed(item) or not has_project:
         return None
-    driver.rehearse(item, nextitem)
+    rehearsal.driver.rehearse(item, nextitem)
     return True
 
 
@@ -170,18 +162,16 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         is_marked = item.get_closest_marker("payment_review") is not None
         if is_marked or instance.payment_review is None:
             instance.payment_review = plugin_options.review_mode(item)
-            instance.payment_review_expect = (
-                plugin_options.expected_rules(item) or instance.payment_review_expect
-            )
-        options = plugin_options.marker_options(item)
+            instance.payment_review_expect = reports.expected_rules(item) or instance.payment_review_expect
+        options = reports.marker_options(item)
         instance._marker_options = options._replace(report=partial(reports.show_line, item.config))
         return (yield)
     if plugin_options.is_rehearsed(item):
-        return (yield from driver.run_and_judge(item))
+        return (yield from rehearsal.driver.run_and_judge(item))
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := plugin_options.review_mode(item)) != plugin_options.OFF:
-        reports.review_test(item, project, mode, plugin_options.expected_rules(item))
+        reports.review_test(item, project, mode, reports.expected_rules(item))
     return outcome
 
 
@@ -192,7 +182,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
     if not report.failed or report.when == "teardown":  # teardown deletes the project
         return report
     project = _project_of(item)
-    run = item.stash.get(driver.RUN_KEY, None) if plugin_options.is_rehearsed(item) else None
+    run = item.stash.get(rehearsal.driver.RUN_KEY, None) if plugin_options.is_rehearsed(item) else None
     if project is None or (run is not None and run.change is not None):  # nobody reads the report of a change
         return report
     reports.add_timeline(report, project, call)
@@ -204,4 +194,4 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print a summary of the rehearsals."""
     if "pytest_payment_sandbox.rehearsal.driver" in sys.modules or config.getoption("payment_rehearse"):
-        driver.summarize(config, terminalreporter)
+        rehearsal.driver.summarize(config, terminalreporter)

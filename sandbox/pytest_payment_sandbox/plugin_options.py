@@ -9,19 +9,10 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import pytest
-
-from payment_sandbox.loading import lazy
-
-if TYPE_CHECKING:
-    from payment_sandbox.fidelity import ledger
-    from payment_sandbox.testing import unittesting
-else:
-    ledger = lazy("payment_sandbox.fidelity.ledger")
-    unittesting = lazy("payment_sandbox.testing.unittesting")
 
 REHEARSAL_SECONDS = 60.0
 OFF, WARN, ERROR = "off", "warn", "error"
@@ -239,28 +230,6 @@ def _suite_mode(config: pytest.Config) -> str:
     return _check_mode(config.getini("payment_review"))
 
 
-def expected_rules(item: pytest.Item) -> tuple[str, ...]:
-    """Return the rules that a test violates on purpose.
-
-    Raises:
-        pytest.UsageError: the marker's value is not a list of rules in the ledger.
-    """
-    marker = item.get_closest_marker("payment_review")
-    expected = marker.kwargs.get(EXPECT_ARGUMENT, ()) if marker is not None else ()
-    if not expected:
-        return ()
-    unknown = (
-        [rule for rule in expected if rule not in ledger.rule_texts()]
-        if isinstance(expected, list | tuple)
-        else [expected]
-    )
-    if unknown:
-        raise pytest.UsageError(
-            f"payment_review: {EXPECT_ARGUMENT} takes rules such as ['CAP-04'], not {unknown[0]!r}"
-        )
-    return tuple(expected)
-
-
 def _check_mode(mode: Any, origin: str = "payment_review") -> str:
     if mode not in (OFF, WARN, ERROR):
         raise pytest.UsageError(f"{origin} must be {OFF}, {WARN} or {ERROR}, not {mode!r}")
@@ -279,10 +248,11 @@ def settings_of_test(item: Any) -> dict[str, Any]:
     if seed is None and is_rehearsed(item):
         seed = 0
     settings: dict[str, Any] = {} if seed is None else {"seed": crc32(f"{seed} {item.nodeid}".encode())}
-    return {**settings, **_settings_of_markers(item)}
+    return {**settings, **settings_of_markers(item)}
 
 
-def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
+def settings_of_markers(item: pytest.Item) -> dict[str, Any]:
+    """Return the settings in a test's markers."""
     settings: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("payment_settings"))):
         if marker.args:
@@ -339,14 +309,3 @@ def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     is_requested = any(item.get_closest_marker(name) is not None for name in PROJECT_MARKERS)
     is_requested = is_requested or bool(item.config.getini("payment_intercept"))
     return is_requested and not any(name in fixtures for name in PROJECT_FIXTURES)
-
-
-def marker_options(item: pytest.Item) -> "unittesting.MarkerOptions":
-    """Return the options in a test's markers, and the suite's intercepted addresses.
-
-    Raises:
-        pytest.UsageError: a marker has an invalid argument.
-    """
-    is_marked = item.get_closest_marker("payment_scenario") is not None
-    scenario = scenario_of_test(item) if is_marked else None
-    return unittesting.MarkerOptions(_settings_of_markers(item), scenario, urls_of_test(item))

@@ -5,21 +5,21 @@ import webbrowser
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.operations.review_scenario import check_file
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.testing.access import SandboxNotFound, print_to_stderr
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.reviews import review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from payment_sandbox.testing.unittesting import MarkerOptions
 from pytest_payment_sandbox import plugin_options
-
-if TYPE_CHECKING:
-    from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 
 def start_server(
@@ -44,7 +44,7 @@ def start_server(
 
 def create_project(
     server: PaymentSandboxServer, settings: Mapping[str, Any], scenario: Any
-) -> "PaymentSandbox":
+) -> PaymentSandbox:
     """Create the project of a test; report a refusal of its settings or its scenario without a traceback."""
     try:
         return server.project(settings, scenario=scenario)
@@ -78,7 +78,7 @@ def _file_mistakes(config: pytest.Config) -> list[str]:
     return lines
 
 
-def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
+def review_test(item: pytest.Item, project: PaymentSandbox, mode: str, expect: Collection[str]) -> None:
     """Warn about the shop's mistakes in a test, or fail the test, depending on the mode."""
     try:
         review(project, mode, item.nodeid, expect)
@@ -88,7 +88,7 @@ def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect:
     pytest.fail(problem, pytrace=False)
 
 
-def open_project(item: pytest.Item, project: "PaymentSandbox") -> None:
+def open_project(item: pytest.Item, project: PaymentSandbox) -> None:
     """Open the page of a failed test's project; a server in this process lives until Enter is pressed."""
     page = f"{project.base_url}/dashboard/{project.project_id}/orders/"
     capture = item.config.pluginmanager.getplugin("capturemanager")
@@ -114,7 +114,7 @@ def open_project(item: pytest.Item, project: "PaymentSandbox") -> None:
             capture.resume()
 
 
-def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", call: "pytest.CallInfo[None]") -> None:
+def add_timeline(report: pytest.TestReport, project: PaymentSandbox, call: "pytest.CallInfo[None]") -> None:
     """Add the project's timeline to the report on a failure."""
     failure = call.excinfo.value if call.excinfo is not None else None
     text = timeline_text(project, failure)
@@ -125,3 +125,36 @@ def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", call: "py
         add_section("payment sandbox", text)  # shown regardless of --show-capture
     else:
         report.sections.append(("payment sandbox", text))
+
+
+def expected_rules(item: pytest.Item) -> tuple[str, ...]:
+    """Return the rules that a test violates on purpose.
+
+    Raises:
+        pytest.UsageError: the marker's value is not a list of rules in the ledger.
+    """
+    marker = item.get_closest_marker("payment_review")
+    expected = marker.kwargs.get(plugin_options.EXPECT_ARGUMENT, ()) if marker is not None else ()
+    if not expected:
+        return ()
+    unknown = (
+        [rule for rule in expected if rule not in rule_texts()]
+        if isinstance(expected, list | tuple)
+        else [expected]
+    )
+    if unknown:
+        raise pytest.UsageError(f"payment_review: expect takes rules such as ['CAP-04'], not {unknown[0]!r}")
+    return tuple(expected)
+
+
+def marker_options(item: pytest.Item) -> MarkerOptions:
+    """Return the options in a test's markers, and the suite's intercepted addresses.
+
+    Raises:
+        pytest.UsageError: a marker has an invalid argument.
+    """
+    is_marked = item.get_closest_marker("payment_scenario") is not None
+    scenario = plugin_options.scenario_of_test(item) if is_marked else None
+    return MarkerOptions(
+        plugin_options.settings_of_markers(item), scenario, plugin_options.urls_of_test(item)
+    )

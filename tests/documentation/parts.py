@@ -30,7 +30,8 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.scenarios.catalogue import ready_folder
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.scenario_forms import RULES_MAX
-from payment_sandbox.serving.front import HEAD_BYTES_MAX, Limits
+from payment_sandbox.serving.config import Limits
+from payment_sandbox.serving.front import HEAD_BYTES_MAX
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.ui.dashboard.notices import NOTICES_MAX
 from payment_sandbox.ui.docs.library import PAGE_NAMES

@@ -12,7 +12,8 @@ import requests
 
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
-from payment_sandbox.serving.tls import CertificateRefused, create_own_context
+from payment_sandbox.serving.sessions import CertificateRefused
+from payment_sandbox.serving.tls import create_own_context
 from tests.support.servers import make_server
 
 

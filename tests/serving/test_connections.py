@@ -12,7 +12,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.front import Limits
+from payment_sandbox.serving.config import Limits
 from payment_sandbox.serving.server import Server
 from tests.support.commands import run_python
 from tests.support.servers import make_server

@@ -13,14 +13,8 @@ from werkzeug.test import EnvironBuilder
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.binding import bind
-from payment_sandbox.serving.front import (
-    EVENT_LOOP_BYTES_MAX,
-    TOO_MANY_WAIT,
-    HttpServer,
-    Limits,
-    Placement,
-    place,
-)
+from payment_sandbox.serving.config import Limits
+from payment_sandbox.serving.front import EVENT_LOOP_BYTES_MAX, TOO_MANY_WAIT, HttpServer, Placement, place
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.threads import Threads
 from tests.support.projects import made_registry

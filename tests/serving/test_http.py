@@ -15,7 +15,8 @@ import pytest
 import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving.front import EVENT_LOOP_BYTES_MAX, HEAD_BYTES_MAX, Limits
+from payment_sandbox.serving.config import Limits
+from payment_sandbox.serving.front import EVENT_LOOP_BYTES_MAX, HEAD_BYTES_MAX
 from payment_sandbox.serving.server import Server
 from tests.support.canaries import canaries, shown
 from tests.support.servers import make_server

@@ -12,12 +12,8 @@ import trustme
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
 from payment_sandbox.serving.server import Server
-from payment_sandbox.serving.tls import (
-    CertificateRefused,
-    certificate_names,
-    create_own_context,
-    trusting_context,
-)
+from payment_sandbox.serving.sessions import CertificateRefused, trusting_context
+from payment_sandbox.serving.tls import certificate_names, create_own_context
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 from tests.support.shop import Shop

@@ -10,7 +10,7 @@ import pytest
 
 from payment_sandbox.orders.webhooks import Undelivered, WebhookRequest
 from payment_sandbox.serving.posting import ANSWER_BYTES_MAX, post_over_network
-from payment_sandbox.serving.tls import trusting_context
+from payment_sandbox.serving.sessions import trusting_context
 from tests.serving.test_tls import certificate_files
 
 PIECE = 1 << 14

@@ -3,42 +3,28 @@
 import ast
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from pathlib import Path
 from random import Random  # noqa: TID251 (an order of its own for each thread)
 from threading import Event
-from typing import NamedTuple
 
 from payment_sandbox.loading import load_module
+from tests.support.packages import module_name, sources
 
-SOURCE = Path(__file__).parents[2] / "sandbox"
 THREADS = 8
 PAUSE_SECONDS = 0.001  # enough for a thread to proceed until it blocks
 
 
-class LazyModule(NamedTuple):
-    """A module that another module loads lazily, under a name."""
-
-    file: Path
-    name: str
-    module: str
-
-
-def lazy_modules() -> Iterator[LazyModule]:
-    """Yield the modules that are loaded lazily, once for each file."""
-    for file in sorted(SOURCE.rglob("*.py")):
-        text = file.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if "lazy(" in text else ():
-            if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("lazy("):
-                (argument,) = [each for each in ast.walk(node.value) if isinstance(each, ast.Constant)]
-                yield LazyModule(file, ast.unparse(node.targets[0]), str(argument.value))
-
-
 def loadable_names() -> list[str]:
-    """Return the names of the modules whose library is installed; some libraries belong to shops."""
-    names = {each.module for each in lazy_modules()}
+    """Return the names of the modules that are loaded lazily; some libraries may be missing."""
+    names = set()
+    for file in sources():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("lazy", "late"):
+                modules = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+                is_own = ast.unparse(node.func) == "late"
+                names |= {f"{module_name(file)}.{name}" if is_own else name for name in modules}
     return sorted(name for name in names if find_spec(name.partition(".")[0]) is not None)
 
 

@@ -4,28 +4,20 @@ import gc
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
+from payment_sandbox.cli import mcp, remote
 from payment_sandbox.cli.options import fail, say
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.extensions import MCP_EXTRA, NotInstalled, missing_library
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
-from payment_sandbox.loading import lazy, load_server_libraries
+from payment_sandbox.loading import load_module, load_server_libraries
+from payment_sandbox.operations import review_scenario
 from payment_sandbox.orders.refusals import Invalid, Unknown
 from payment_sandbox.version import __version__
-
-if TYPE_CHECKING:
-    from payment_sandbox.cli import mcp, remote
-    from payment_sandbox.operations import review_scenario
-    from payment_sandbox.ui.docs import sections
-else:
-    mcp = lazy("payment_sandbox.cli.mcp")
-    remote = lazy("payment_sandbox.cli.remote")
-    review_scenario = lazy("payment_sandbox.operations.review_scenario")
-    sections = lazy("payment_sandbox.ui.docs.sections")
 
 PROGRAM: Final = "payment-sandbox"
 SENTENCE_LENGTH_MAX: Final = 500
@@ -110,7 +102,7 @@ def check(files: tuple[Path, ...]) -> None:
 def docs(section: str) -> None:
     """Print a page of the documentation or a section of it."""
     try:
-        say(*sections.section(section).split("\n"))
+        say(*load_module("payment_sandbox.ui.docs.sections").section(section).split("\n"))
     except Unknown as unknown:
         raise click.ClickException(str(unknown)) from unknown
 

@@ -6,20 +6,14 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from ssl import SSLContext
+from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import click
 
 from payment_sandbox.kernel.patterns import Pattern, make_printable
-from payment_sandbox.loading import lazy
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
-    from payment_sandbox.serving import tls
-else:
-    tls = lazy("payment_sandbox.serving.tls")
+from payment_sandbox.serving import sessions
 
 
 def say(*lines: str, to_stderr: bool = False) -> None:
@@ -45,13 +39,13 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 
 
-def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> "SSLContext | None":
+def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> SSLContext | None:
     """Return the trust settings of an option; None for the system's certificates."""
     if certificates is None and not is_insecure:
         return None
     try:
-        return tls.trusting_context(certificates, insecure=is_insecure)
-    except tls.CertificateRefused as refused:
+        return sessions.trusting_context(certificates, insecure=is_insecure)
+    except sessions.CertificateRefused as refused:
         fail(f"{option}: {refused}")
 
 

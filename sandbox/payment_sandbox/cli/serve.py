@@ -12,11 +12,12 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
 
+from payment_sandbox.cli import activity, server_process
 from payment_sandbox.cli.options import (
     LOOPBACK,
     PORT_DEFAULT,
@@ -26,15 +27,7 @@ from payment_sandbox.cli.options import (
 )
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import lazy
 from payment_sandbox.serving.threads import start
-
-if TYPE_CHECKING:
-    from payment_sandbox.cli import activity, server_process
-    from payment_sandbox.serving.server import Server
-else:
-    activity = lazy("payment_sandbox.cli.activity")
-    server_process = lazy("payment_sandbox.cli.server_process")
 
 log = logging.getLogger("payment_sandbox")
 
@@ -161,7 +154,7 @@ def serve(
         server.stop()
 
 
-def _wait_for_place(server: "Server", stopped: "StopRequest", *, as_json: bool) -> bool:
+def _wait_for_place(server: "server_process.Server", stopped: "StopRequest", *, as_json: bool) -> bool:
     """Wait while another server has the state; return False if this one is to stop first."""
     if not server.sandbox.is_current():
         print_once(server_process.describe_standby(server, as_json=as_json))

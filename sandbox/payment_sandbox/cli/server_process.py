@@ -7,33 +7,28 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.app import build
 from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, trust_of_option
-from payment_sandbox.loading import lazy, load_module
+from payment_sandbox.loading import load_module
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import Start
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.store import NotStored
-from payment_sandbox.serving import binding
+from payment_sandbox.serving import binding, tls
 from payment_sandbox.serving.binding import ALL_INTERFACES, PortInUse, own_addresses, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
-from payment_sandbox.serving.server import Server
-from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox.serving.server import Server as Server
+from payment_sandbox.serving.sessions import CertificateRefused, direct_session
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.version import __version__
 from payment_sandbox.web.routes import described_routes
 
-if TYPE_CHECKING:
+if sys.platform != "win32":
     import resource
-
-    from payment_sandbox.serving import tls
-else:
-    resource = lazy("resource")
-    tls = lazy("payment_sandbox.serving.tls")
 
 OPEN_FILES_LIMIT: Final = 16_384
 EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
@@ -232,7 +227,9 @@ def start_server(host: str, port: int, **options: Any) -> Server:
 
 def raise_open_files_limit() -> None:
     """Raise the open-file limit of this process as far as the system allows, up to what a server can use."""
-    with suppress(ImportError, ValueError, OSError):  # Windows has no limit; some systems refuse theirs
+    if sys.platform == "win32":  # which has no limit
+        return
+    with suppress(ValueError, OSError):  # some systems refuse theirs
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         limit = OPEN_FILES_LIMIT if hard == resource.RLIM_INFINITY else min(OPEN_FILES_LIMIT, hard)
         if limit > soft != resource.RLIM_INFINITY:
@@ -278,7 +275,7 @@ def _security_settings(host: str, options: dict[str, Any]) -> Security:
     names = tls.certificate_names(host, public_host, options["allow_hosts"])
     try:
         return Security(tls.create_own_context(names), trusted, tls.authority_file())
-    except tls.CertificateRefused as refused:
+    except CertificateRefused as refused:
         fail(str(refused))
 
 

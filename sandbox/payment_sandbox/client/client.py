@@ -10,7 +10,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.client.control_commands import ControlCommands
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
@@ -18,14 +18,9 @@ from payment_sandbox.client.plain import is_effect, path_of, to_json_value, to_q
 from payment_sandbox.client.sandbox_clock import Advance, SandboxClock
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox.scenarios.effects import Fault, RequestEffect, WebhookEffect
+from payment_sandbox.serving.sessions import direct_session, requests
 from payment_sandbox.web.answers import records as answers
-
-if TYPE_CHECKING:
-    import requests
-
-    from payment_sandbox.scenarios.effects import Fault, RequestEffect, WebhookEffect
-
 
 __tracebackhide__ = ends_at_caller
 REFUSED_STATUS: Final = 400
@@ -203,8 +198,8 @@ class SandboxClient(ControlCommands):
 
     def faults(
         self,
-        faults: "Sequence[Mapping[str, Any] | Fault | RequestEffect]" = (),
-        webhooks: "Sequence[Mapping[str, Any] | WebhookEffect]" = (),
+        faults: Sequence[Mapping[str, Any] | Fault | RequestEffect] = (),
+        webhooks: Sequence[Mapping[str, Any] | WebhookEffect] = (),
     ) -> answers.Faults:
         """Set the faults for requests and webhooks; without arguments, clear them (CTL-23, CTL-24).
 

@@ -1,21 +1,15 @@
 """Choose a project's scenario, and build the schema of scenario files."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from payment_sandbox.forms import Form
-from payment_sandbox.loading import lazy
+from payment_sandbox.forms import Form, schemas
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.scenarios.catalogue import Catalogue, is_name
 from payment_sandbox.scenarios.documents import Document
 from payment_sandbox.scenarios.scenario_forms import ScenarioForm
-
-if TYPE_CHECKING:
-    from payment_sandbox.forms import schemas
-else:
-    schemas = lazy("payment_sandbox.forms.schemas")
 
 
 def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, Any]:

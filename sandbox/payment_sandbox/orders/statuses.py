@@ -1,12 +1,10 @@
 """The status transitions, and the only function that applies them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 
 class OrderStatus(StrEnum):
@@ -54,7 +52,7 @@ class Trigger(StrEnum):
 
 _O, _T = OrderStatus, TransactionStatus
 
-ORDER_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingProxyType(
+ORDER_TRANSITIONS: Final[Mapping[str, Mapping[Trigger, str]]] = MappingProxyType(
     {
         _O.NEW: {
             Trigger.VISIT: _O.PROCESSING,
@@ -92,7 +90,7 @@ ORDER_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingProxyTy
     }
 )
 
-TRANSACTION_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingProxyType(
+TRANSACTION_TRANSITIONS: Final[Mapping[str, Mapping[Trigger, str]]] = MappingProxyType(
     {
         _T.NEW: {
             Trigger.VISIT: _T.PROCESSING,
@@ -156,7 +154,7 @@ class HasStatus(Protocol):
     status: str
     completed: datetime | None
     modified: datetime
-    TRANSITIONS: ClassVar["Mapping[str, Mapping[Trigger, str]]"]
+    TRANSITIONS: ClassVar[Mapping[str, Mapping[Trigger, str]]]
 
 
 class IllegalTransition(Exception):

@@ -3,16 +3,11 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from payment_sandbox.extensions import yaml
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid, Violation
-
-if TYPE_CHECKING:
-    from ruamel import yaml
-else:
-    yaml = lazy("ruamel.yaml")
 
 TEXT_LENGTH_MAX: Final = 1 << 18
 NODES_MAX: Final = 20_000  # the nodes of an anchor count once per alias

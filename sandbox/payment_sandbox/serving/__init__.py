@@ -1,5 +1,9 @@
 """The sandbox server: HTTP, and the threads that deliver webhooks and drive running clocks.
 
 Other packages may import ``binding``, ``config``, ``front``, ``lazy_servers``, ``posting``, ``real_loop``,
-``realtime``, ``server``, ``services``, ``sessions``, ``starting``, ``threads``, ``tls`` and ``wsgi``.
+``realtime``, ``server``, ``services``, ``sessions``, ``starting``, ``threads`` and ``tls``.
 """
+
+from payment_sandbox.loading import late
+
+late(__name__, "front", "keeping", "real_loop")  # front: 124 of a first test

@@ -9,6 +9,7 @@ import json
 import logging
 import socket
 import struct
+import sys
 from asyncio import CancelledError, Future, shield
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
@@ -16,8 +17,11 @@ from enum import Enum, auto
 from functools import partial
 from io import BytesIO
 from itertools import chain
+from ssl import SSLContext
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import unquote_to_bytes
+from wsgiref.types import WSGIApplication
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion10, HttpVersion11
@@ -29,19 +33,14 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.binding import CONNECTIONS_QUEUED, url_of
+from payment_sandbox.serving.config import Limits
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import Threads, start
-from payment_sandbox.serving.wsgi import environment
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import CONNECTION, SAFE_METHODS, ClientConnection, ConnectionCut
+from payment_sandbox.web.call import CONNECTION, SAFE_METHODS, ClientConnection, ConnectionCut, variable_of
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS, TYPE_BY_STATUS, error_body
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
-    from _typeshed.wsgi import WSGIApplication
 
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the request line and headers
 EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop
@@ -56,18 +55,16 @@ CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 TOO_MANY_WATCH: Final = "too many event streams are open; close some of them"
 SNAPSHOT_PATH: Final = Pattern(r"/(?:control|dashboard/([^/]+))/state/*\Z")
+CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+    "wsgi.input_terminated": True,
+}
 log = logging.getLogger(__name__)
 aiohttp_log = logging.Logger("aiohttp", logging.CRITICAL + 1)  # its lines show requests, with their keys
-
-
-class Limits(NamedTuple):
-    """The limits of a server."""
-
-    threads: int = 256  # calls that may wait, each on a thread
-    streams: int = 256
-    silent_seconds: float = 10.0  # the longest wait for the client to send a piece of a body
-    body_seconds: float = 30.0  # the longest time for a body
-    snapshot_seconds: float = 600.0  # the longest time for a snapshot
 
 
 Result = TypeVar("Result")
@@ -124,6 +121,35 @@ class Client(ClientConnection):
         return True
 
 
+def environment(http: web.BaseRequest) -> dict[str, Any]:
+    """Build a request's WSGI environment, without its body."""
+    target = http.raw_path if http.raw_path[0] == "/" else http.rel_url.raw_path_qs  # as proxies send it
+    path, _, query = target.encode(errors="surrogateescape").partition(b"?")
+    server = http.get_extra_info("sockname") or ("", 0)
+    client = http.get_extra_info("peername") or ("", 0)
+    environ: dict[str, Any] = {
+        **CONSTANT_ENVIRONMENT,
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "REMOTE_ADDR": client[0],
+        "wsgi.url_scheme": http.scheme,
+        "REQUEST_METHOD": http.method,
+        "PATH_INFO": (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"),
+        "QUERY_STRING": query.decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{http.version.major}.{http.version.minor}",
+        "wsgi.errors": sys.stderr,
+    }
+    for name, value in http.raw_headers:
+        variable = variable_of(name.decode("latin-1"))
+        if variable is None:
+            continue
+        text = value.decode("latin-1")
+        if variable in environ:  # the values of repeated headers are joined
+            text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
+        environ[variable] = text
+    return environ
+
+
 class Started(NamedTuple):
     """A response that an application has started."""
 
@@ -138,7 +164,7 @@ class Started(NamedTuple):
             close()
 
 
-def call_application(application: "WSGIApplication", environ: dict[str, Any]) -> Started:
+def call_application(application: WSGIApplication, environ: dict[str, Any]) -> Started:
     """Call a WSGI application."""
     heads: list[tuple[str, list[tuple[str, str]]]] = []
 
@@ -155,7 +181,7 @@ class Front:
     """Answers requests with an application."""
 
     def __init__(
-        self, application: "WSGIApplication", registry: Registry, limits: Limits, stopping: Event
+        self, application: WSGIApplication, registry: Registry, limits: Limits, stopping: Event
     ) -> None:
         self._application = application
         self._registry = registry
@@ -378,7 +404,7 @@ class HttpServer:
     """Serves an application on a bound port; connections wait until ``start``."""
 
     def __init__(
-        self, bound: socket.socket, tls: "SSLContext | None" = None, limits: Limits | None = None
+        self, bound: socket.socket, tls: SSLContext | None = None, limits: Limits | None = None
     ) -> None:
         """With ``tls``, the port serves https, and no http."""
         self._socket = bound
@@ -391,7 +417,7 @@ class HttpServer:
         self._stopping = Event()  # ends the pauses of faults
         self._thread: Thread | None = None
 
-    def start(self, application: "WSGIApplication", registry: Registry) -> None:
+    def start(self, application: WSGIApplication, registry: Registry) -> None:
         """Serve on a background thread; ``registry`` tells where a call runs."""
         self._thread = Thread(target=self._run, args=(application, registry), name="server", daemon=True)
         start(self._thread)
@@ -407,11 +433,11 @@ class HttpServer:
             self._loop.close()
         self._socket.close()
 
-    def _run(self, application: "WSGIApplication", registry: Registry) -> None:
+    def _run(self, application: WSGIApplication, registry: Registry) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # cancels all tasks at the end
             runner.run(self._serve(application, registry))
 
-    async def _serve(self, application: "WSGIApplication", registry: Registry) -> None:
+    async def _serve(self, application: WSGIApplication, registry: Registry) -> None:
         front = Front(application, registry, self._limits, self._stopping)
         server = web.Server(
             front.answer,

@@ -4,24 +4,29 @@ import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from payment_sandbox.loading import lazy
+from flask import Flask, Response, g, request
+
+from payment_sandbox.projects.project import DROPPED
 from payment_sandbox.projects.store import NotStored
 from payment_sandbox.serving.realtime import boot_seconds
 from payment_sandbox.serving.threads import Threads, start
+from payment_sandbox.storage import postgresql, sql
 from payment_sandbox.storage.codec import StateRefused
-
-if TYPE_CHECKING:
-    from payment_sandbox.storage import postgresql, sql
-else:
-    postgresql = lazy("payment_sandbox.storage.postgresql")
+from payment_sandbox.version import __version__
+from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.error_bodies import TYPE_BY_STATUS, error_body
 
 ASK_SECONDS: Final = 0.5
 """The time between two attempts to become the writer."""
 STOP_SECONDS: Final = 1.0
+HEALTH: Final = "/health"
+REFUSALS: Final = range(400, 500)
+UNAVAILABLE: Final = 503
+STANDBY: Final = "this server is a standby: another server has the state, or the database does not answer"
 
-Load = Callable[["sql.SqlStorage", "sql.StoredState"], None]
+Load = Callable[[sql.SqlStorage, sql.StoredState], None]
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +64,7 @@ class Keeper:
         self._thread = Thread(target=self._run, name="keeper", daemon=True)
         start(self._thread)
 
-    def place(self) -> "postgresql.Session | None":
+    def place(self) -> postgresql.Session | None:
         """Return the session through which this server is the writer, if its memory is the state."""
         place = self._place
         return place if place is not None and place.is_current() else None
@@ -72,7 +77,7 @@ class Keeper:
         self.session.close()
         self._threads.stop()
 
-    def _connect(self) -> "postgresql.Session":
+    def _connect(self) -> postgresql.Session:
         return postgresql.Session(self._address, boot_seconds, self._threads.run)
 
     def _run(self) -> None:
@@ -123,3 +128,32 @@ class Keeper:
         if problem != self._problem:  # once, and not twice a second
             log.warning("%s", problem)
         self._problem = problem
+
+
+def guard(app: Flask, keeper: Keeper) -> None:
+    """Refuse all calls while this server does not have the state.
+
+    If memory was dropped during a call, a refusal may tell what memory lacks, so the call is to be repeated.
+    """
+
+    def admit() -> Response | None:
+        g.place = keeper.place()
+        if g.place is not None:
+            return None
+        if request.path.rstrip("/") == HEALTH:
+            return json_answer({"status": "standby", "version": __version__}, UNAVAILABLE)
+        return _answer(STANDBY)
+
+    def check(response: Response) -> Response:
+        is_refused = response.status_code in REFUSALS
+        return _answer(DROPPED) if is_refused and g.get("place") is not keeper.place() else response
+
+    app.before_request(admit)
+    app.after_request(check)
+
+
+def _answer(problem: str) -> Response:
+    body = error_body(UNAVAILABLE, TYPE_BY_STATUS[UNAVAILABLE], problem)
+    answer = json_answer(body, UNAVAILABLE)
+    answer.headers["Retry-After"] = "1"
+    return answer

@@ -11,11 +11,10 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteR
 from io import BufferedReader
 from os import getpid
 from threading import Event, Thread, current_thread, get_ident, main_thread
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from payment_sandbox.delivery.receivers import ProcessReceiver
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     LEADS_TO,
@@ -29,17 +28,8 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.serving.binding import DEFAULT_PORTS, port_of
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.sessions import NOT_TRUSTED, describe_failure
+from payment_sandbox.serving.sessions import NOT_TRUSTED, describe_failure, requests, trusting_context
 from payment_sandbox.serving.threads import start
-
-if TYPE_CHECKING:
-    import requests
-    from _typeshed import WriteableBuffer
-
-    from payment_sandbox.serving import tls
-else:
-    requests = lazy("requests")
-    tls = lazy("payment_sandbox.serving.tls")
 
 ANSWER_BYTES_MAX: Final = 1 << 18  # the bytes read from an answer; the record stores fewer
 TRUST_ADVICE: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
@@ -98,7 +88,7 @@ def _connect(
     connected = socket.create_connection((address, port), timeout_seconds)
     if parts.scheme != "https":
         return connected
-    context = trusted or tls.trusting_context()
+    context = trusted or trusting_context()
     context.check_hostname = context.verify_mode is not ssl.CERT_NONE  # older versions of urllib3 do it
     try:
         return context.wrap_socket(connected, server_hostname=parts.hostname)
@@ -116,7 +106,7 @@ class _LimitedStream(socket.SocketIO):
         self._until_seconds = until_seconds
         self._remaining_bytes = ANSWER_BYTES_MAX
 
-    def readinto(self, buffer: "WriteableBuffer") -> int | None:
+    def readinto(self, buffer: Any) -> int | None:
         """Read into a buffer.
 
         Raises:

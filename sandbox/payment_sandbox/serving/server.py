@@ -1,34 +1,26 @@
 """A sandbox in this process: its projects, its background work, and the port where it listens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from flask import Flask
 
 from payment_sandbox.extensions import missing_driver
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.loading import lazy
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.serving.config import Security, ServerConfig
+from payment_sandbox.serving import keeping
+from payment_sandbox.serving.config import Security, ServerConfig, SiteServer
 from payment_sandbox.serving.courier import Courier
-from payment_sandbox.serving.lazy_servers import SiteServer
 from payment_sandbox.serving.services import Housekeeper, ServerServices
 from payment_sandbox.serving.starting import Declarations, load_catalogue
+from payment_sandbox.storage import sql, sqlite
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.call import EXTENSION
 from payment_sandbox.web.site import Site
-
-if TYPE_CHECKING:
-    from flask import Flask
-
-    from payment_sandbox.serving import keeping
-    from payment_sandbox.storage import sql, sqlite
-else:
-    keeping = lazy("payment_sandbox.serving.keeping")
-    sql = lazy("payment_sandbox.storage.sql")
-    sqlite = lazy("payment_sandbox.storage.sqlite")
 
 DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
 
@@ -105,10 +97,10 @@ class Sandbox:
         """The database, if any."""
         return self.keeper.session if self.keeper is not None else self._file
 
-    @property
-    def place(self) -> Callable[[], object | None] | None:
-        """The function that returns the place of the writer, if servers share the state."""
-        return self.keeper.place if self.keeper is not None else None
+    def guard(self, app: Flask) -> None:
+        """Let the application answer its health only while another server has the state."""
+        if self.keeper is not None:
+            keeping.guard(app, self.keeper)
 
     def is_current(self) -> bool:
         """Whether the projects are those of the state; false at a standby."""
@@ -161,7 +153,7 @@ class Endpoint(NamedTuple):
 class Server:
     """An application that listens on a port, created by ``payment_sandbox.app.build``."""
 
-    def __init__(self, app: "Flask", sandbox: Sandbox, endpoint: Endpoint) -> None:
+    def __init__(self, app: Flask, sandbox: Sandbox, endpoint: Endpoint) -> None:
         self.app: Final = app
         self.sandbox: Final = sandbox
         self.listener, self.local_url, self.url, self.security = endpoint

@@ -3,21 +3,56 @@
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+import certifi
+
+from payment_sandbox.extensions import metadata
 from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import port_of
 
 if TYPE_CHECKING:
     from http import cookiejar
 
-    import requests
-else:
-    cookiejar = lazy("http.cookiejar")
-    requests = lazy("requests")
+    import requests as requests
+else:  # 37 of the milliseconds of serve, which loads them for its first webhook
+    cookiejar, requests = lazy("http.cookiejar"), lazy("requests")
 
 CONNECTIONS_MAX: Final = 100
+
+
+class CertificateRefused(Exception):
+    """A certificate or the folder of the sandbox's own authority cannot be used."""
+
+
+@cache
+def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
+    """Create a client context that trusts the system's certificates and a file's, or any certificate.
+
+    Raises:
+        CertificateRefused: the file has no certificate.
+    """
+    context = ssl.create_default_context()
+    if metadata.version("urllib3").startswith("1."):
+        context.check_hostname = False  # urllib3 checks IP addresses itself
+    # Python 3.13 refuses the certificates of openssl req -x509, which lack key identifiers by default
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.load_verify_locations(certifi.where())
+    if more is not None:
+        try:
+            context.load_verify_locations(more)
+        except FileNotFoundError as error:
+            raise CertificateRefused(f"there is no file {more}") from error
+        except (OSError, ssl.SSLError) as error:
+            raise CertificateRefused(f"{more} has no certificate in PEM format") from error
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def direct_session(api_key: str | None = None) -> "requests.Session":

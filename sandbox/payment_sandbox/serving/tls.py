@@ -1,34 +1,25 @@
-"""Certificates: the sandbox's own authority, the server's certificate, and trust for receivers."""
+"""Certificates of the server, from the sandbox's own authority."""
 
 import os
 import ssl
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import cache
-from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import certifi
 import idna
 
-from payment_sandbox.extensions import TLS_EXTRA, NotInstalled
-from payment_sandbox.loading import lazy
+from payment_sandbox.extensions import TLS_EXTRA, NotInstalled, platformdirs, trustme
 from payment_sandbox.serving.binding import own_addresses
 from payment_sandbox.serving.realtime import wall_now
+from payment_sandbox.serving.sessions import CertificateRefused
 
-if TYPE_CHECKING:
+if sys.platform != "win32":
     import fcntl
-
-    import platformdirs
-    import trustme
-else:
-    fcntl = lazy("fcntl")
-    platformdirs = lazy("platformdirs")
-    trustme = lazy("trustme")
 
 CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
@@ -36,10 +27,6 @@ AUTHORITY_FILE: Final = "ca-key.pem"  # includes the certificate, so that the tw
 VALIDITY: Final = timedelta(days=365)  # some systems refuse more than 825 days
 OTHERS_BITS: Final = 0o077  # permission bits of group and others
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
-
-
-class CertificateRefused(Exception):
-    """A certificate or the folder of the sandbox's own authority cannot be used."""
 
 
 def authority_folder() -> Path:
@@ -80,33 +67,6 @@ def _refuse_name(name: str) -> None:
         raise CertificateRefused(
             f"--tls: a certificate cannot name {name!r}: host names have letters, digits, hyphens and dots"
         ) from error
-
-
-@cache
-def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
-    """Create a client context that trusts the system's certificates and a file's, or any certificate.
-
-    Raises:
-        CertificateRefused: the file has no certificate.
-    """
-    context = ssl.create_default_context()
-    if version("urllib3").startswith("1."):
-        context.check_hostname = False  # urllib3 checks IP addresses itself
-    # Python 3.13 refuses the certificates of openssl req -x509, which lack key identifiers by default
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.load_verify_locations(certifi.where())
-    if more is not None:
-        try:
-            context.load_verify_locations(more)
-        except FileNotFoundError as error:
-            raise CertificateRefused(f"there is no file {more}") from error
-        except (OSError, ssl.SSLError) as error:
-            raise CertificateRefused(f"{more} has no certificate in PEM format") from error
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def certificate_names(host: str, public_host: str | None, allowed: Iterable[str]) -> Iterator[str]:
@@ -174,13 +134,11 @@ def _folder_lock(folder: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> int | None:
-    try:
-        lock_file = fcntl.flock
-    except ImportError:  # on Windows
+    if sys.platform == "win32":
         return None
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        lock_file(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError:
         os.close(descriptor)
         raise

@@ -3,3 +3,7 @@
 Other packages may import ``codec``, ``journal_rows``, ``memory``, ``postgresql``, ``snapshot``, ``sql`` and
 ``sqlite``.
 """
+
+from payment_sandbox.loading import late
+
+late(__name__, "snapshot", "sql", "sqlite")  # 13 of a first test

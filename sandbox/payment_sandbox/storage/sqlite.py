@@ -3,22 +3,20 @@
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from payment_sandbox.loading import lazy
 from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.store import NotStored
 from payment_sandbox.storage.codec import StateRefused, join_problems
 from payment_sandbox.storage.sql import DAMAGES, SqlStorage, Statement, StoredState, read_state
 
-if TYPE_CHECKING:
+if sys.platform != "win32":
     import fcntl
-else:
-    fcntl = lazy("fcntl")
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
 FORMAT_VERSION: Final = 4
@@ -120,11 +118,11 @@ def _lock_current_file(path: Path) -> int | None:
 def _lock(path: Path, flags: int) -> int | None:
     """Open and lock a file; None on systems without such locks, where SQLite's own lock must suffice."""
     descriptor = os.open(path, os.O_RDWR | flags, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
+    if sys.platform == "win32":
         os.close(descriptor)
         return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
         raise StateRefused(f"{path} is in use by another server") from None

@@ -4,31 +4,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
+import requests
+
+from payment_sandbox import app
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.order import LOCALES
+from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.catalogue import ready_texts
-from payment_sandbox.serving import lazy_servers
+from payment_sandbox.serving import config, lazy_servers
+from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import describe_failure, direct_session
-
-if TYPE_CHECKING:
-    import requests
-
-    from payment_sandbox import app
-    from payment_sandbox.projects.project import Project
-    from payment_sandbox.serving import config
-    from payment_sandbox.serving.server import Server
-    from payment_sandbox.testing.clients import intercepting, with_requests
-    from payment_sandbox.testing.clients.intercepting import Interceptions
-    from payment_sandbox.ui.pages import language
-else:
-    app = lazy("payment_sandbox.app")
-    config = lazy("payment_sandbox.serving.config")
-    intercepting = lazy("payment_sandbox.testing.clients.intercepting")
-    with_requests = lazy("payment_sandbox.testing.clients.with_requests")
-    language = lazy("payment_sandbox.ui.pages.language")
+from payment_sandbox.testing.clients import intercepting, with_requests
+from payment_sandbox.ui.pages import language
 
 FAKE_FILE_SYSTEM: Final = "pyfakefs"
 HEALTH_TIMEOUT_SECONDS: Final = 10.0
@@ -74,7 +63,7 @@ class SandboxAccess:
         self.in_process: Server | None = None
         self.base_url = base_url or ""
         self._control_token, self._settings = control_token, dict(settings or {})
-        self._interceptions: Interceptions | None = None
+        self._interceptions: intercepting.Interceptions | None = None
         self._has_no_port = False
         self._transport: Any  # shared by all projects, to save connections
         if base_url is None:
@@ -112,7 +101,7 @@ class SandboxAccess:
             server.listen(lazy_servers.LazyServer())
             self.base_url, self._has_no_port = server.url, False
 
-    def session_for(self, api_key: str) -> "requests.Session":
+    def session_for(self, api_key: str) -> requests.Session:
         """Create a session with the key; it needs no sockets if the server is in this process."""
         if self.in_process is None:
             return direct_session(api_key)
@@ -124,12 +113,12 @@ class SandboxAccess:
             self.base_url, api_key, session=self._transport, control_token=self._control_token
         )
 
-    def project_of(self, api_key: str) -> "Project | None":
+    def project_of(self, api_key: str) -> Project | None:
         """Return the project with this key, if the server is in this process."""
         return self.in_process.registry.find(api_key) if self.in_process is not None else None
 
     @property
-    def interceptions(self) -> "Interceptions":
+    def interceptions(self) -> "intercepting.Interceptions":
         """The interceptions of requests to providers.
 
         Raises:

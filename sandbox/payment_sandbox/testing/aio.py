@@ -3,16 +3,11 @@
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
-from payment_sandbox.loading import lazy
-
-if TYPE_CHECKING:
-    from payment_sandbox.testing import loops
-else:
-    loops = lazy("payment_sandbox.testing.loops")
+from payment_sandbox.testing import loops
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")

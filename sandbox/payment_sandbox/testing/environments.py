@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
+from wsgiref.types import WSGIApplication
 
 from payment_sandbox.serving.binding import port_of
-from payment_sandbox.serving.wsgi import variable_of
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+from payment_sandbox.web.call import variable_of
 
 URL_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 
@@ -56,7 +54,7 @@ def _leave_flask() -> None:
 
 @contextmanager
 def open_response(
-    application: "WSGIApplication", environ: dict[str, Any], on_head: Callable[[WsgiHead], None]
+    application: WSGIApplication, environ: dict[str, Any], on_head: Callable[[WsgiHead], None]
 ) -> Iterator[Iterator[bytes]]:
     """Yield the chunks of a response body, and close it at the end; ``on_head`` receives the head."""
     written: list[bytes] = []

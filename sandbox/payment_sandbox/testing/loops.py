@@ -1,21 +1,29 @@
 """Event loops: run blocking calls outside the loop, and a shop's coroutines on the test's loop."""
 
-import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from threading import Event, Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
-from payment_sandbox.serving.real_loop import RealTimeLoop
+from payment_sandbox.extensions import asyncio as asyncio
+from payment_sandbox.serving import real_loop
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded, Work
 
 CLEANUP_SECONDS: Final = 1.0  # how long a cancelled coroutine may take to clean up
 
+Work = Callable[[], Awaitable[None]]
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
+
+
+class TimeLimitExceeded(Exception):
+    """A coroutine exceeded its time limit and was cancelled; the cause shows its position."""
+
+
+CALLING_LOOP: Final[ContextVar["Asyncio | _Trio | None"]] = ContextVar("calling_loop", default=None)
+"""The loop that awaits the blocking call on this thread."""
 
 
 async def run_blocking(
@@ -43,7 +51,7 @@ def _running_trio() -> Any:
 
 def has_running_loop() -> bool:
     """Return whether an event loop runs on this thread, which excludes other loops."""
-    return asyncio._get_running_loop() is not None or _running_trio() is not None
+    return asyncio.events._get_running_loop() is not None or _running_trio() is not None
 
 
 def new_event() -> Any:
@@ -55,7 +63,7 @@ def new_event() -> Any:
 class Asyncio:
     """A running asyncio event loop, for use from other threads."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
         self._loop = loop
 
     def run(self, work: Work, limit_seconds: float) -> None:
@@ -90,7 +98,7 @@ class Asyncio:
 
         def run() -> None:
             CALLING_LOOP.set(None)
-            asyncio._set_running_loop(None)  # so that the function can run coroutines, as in production
+            asyncio.events._set_running_loop(None)  # so that the function can run coroutines
             try:
                 work()
             except BaseException as error:
@@ -98,7 +106,7 @@ class Asyncio:
             else:
                 ended.set_result(None)
             finally:
-                asyncio._set_running_loop(self._loop)
+                asyncio.events._set_running_loop(self._loop)
 
         self._loop.call_soon_threadsafe(run, context=copy_context())
         ended.result()
@@ -152,7 +160,7 @@ class OwnLoop:
     """An event loop on the waiting thread, which runs only while it has a coroutine to run."""
 
     def __init__(self) -> None:
-        self._loop = RealTimeLoop()
+        self._loop = real_loop.RealTimeLoop()
 
     def run(self, work: Work, limit_seconds: float) -> None:
         """Run a coroutine on this thread.
@@ -177,7 +185,7 @@ class LoopThread:
     """An event loop that runs on a separate thread until ``close``."""
 
     def __init__(self) -> None:
-        self._loop = RealTimeLoop()
+        self._loop = real_loop.RealTimeLoop()
         self._thread = Thread(target=self._loop.run_forever, name="shop", daemon=True)
         start(self._thread)
 

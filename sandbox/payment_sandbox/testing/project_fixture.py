@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
@@ -16,36 +16,23 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.client.sandbox_clock import SandboxClock
 from payment_sandbox.delivery.receivers import destination_of
+from payment_sandbox.extensions import freezegun
 from payment_sandbox.judge import review
 from payment_sandbox.kernel.times import Period, PeriodError
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.jobs import Job
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.unmatched import unmatched_rules
+from payment_sandbox.testing import loops
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
-from payment_sandbox.testing.calling_loop import CALLING_LOOP
+from payment_sandbox.testing.clients import intercepting, with_httpx
 from payment_sandbox.testing.environments import outside_flask
-from payment_sandbox.testing.shops import receiving
+from payment_sandbox.testing.loops import CALLING_LOOP
+from payment_sandbox.testing.shops import browser, receiving
 from payment_sandbox.web.answers import records as answers
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    import freezegun
-
-    from payment_sandbox.projects.project import Project
-    from payment_sandbox.testing import loops
-    from payment_sandbox.testing.clients import with_httpx
-    from payment_sandbox.testing.clients.intercepting import Route
-    from payment_sandbox.testing.shops import browser
-else:
-    freezegun = lazy("freezegun")
-    loops = lazy("payment_sandbox.testing.loops")
-    with_httpx = lazy("payment_sandbox.testing.clients.with_httpx")
-    browser = lazy("payment_sandbox.testing.shops.browser")
 
 __tracebackhide__ = ends_at_caller
 
@@ -204,7 +191,7 @@ class ShopInProcess:
         self._browsers = [*self._browsers, browser.Browser(app, self._in_process("browser"))]
         return self._browsers[-1]
 
-    def _in_process(self, feature: str) -> "Project":
+    def _in_process(self, feature: str) -> Project:
         if self._project is None:
             raise RuntimeError(f"{feature} needs the sandbox in this process; unset SANDBOX_URL")
         return self._project
@@ -215,7 +202,7 @@ class ShopInProcess:
             self._receiver = None
 
     @property
-    def _project(self) -> "Project | None":
+    def _project(self) -> Project | None:
         return self.server.project_of(self.api_key)
 
 
@@ -243,7 +230,7 @@ class PaymentSandbox(ShopInProcess):
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
         self.is_kept = False
         """Whether ``close`` leaves the project on a running server for a day."""
-        self._intercepted: list[Route] = []
+        self._intercepted: list[intercepting.Route] = []
         self._rejected_before = 0
 
     def __enter__(self) -> "PaymentSandbox":
@@ -259,7 +246,7 @@ class PaymentSandbox(ShopInProcess):
         """A transport for ``Client`` and ``AsyncClient`` in httpx and httpx2, without sockets."""
         return with_httpx.HttpxTransport(self.server.in_process)
 
-    def intercept(self, *provider_urls: str, key: str | None = None) -> "AbstractContextManager[object]":
+    def intercept(self, *provider_urls: str, key: str | None = None) -> AbstractContextManager[object]:
         """Redirect requests for these addresses to the sandbox, until the project or a ``with`` block ends.
 
         This is for a shop with a hard-coded provider address: ``intercept("https://api.provider.example")``.

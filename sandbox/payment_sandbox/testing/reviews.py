@@ -4,13 +4,11 @@ import os
 import warnings
 from collections.abc import Collection
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.serving.sessions import causes
-
-if TYPE_CHECKING:
-    from payment_sandbox.testing.project_fixture import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 OFF, WARN, ERROR = "off", "warn", "error"
 REVIEW_MODES = (OFF, WARN, ERROR)
@@ -48,7 +46,7 @@ SOCKET_FREE: Final = (
 )
 
 
-def timeline_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
+def timeline_text(project: PaymentSandbox, failure: BaseException | None = None) -> str:
     """Return the timeline for a failure's report; a read error must not hide the failure.
 
     The timeline is empty if the test misused the sandbox and the shop made no call: a timeline would only say
@@ -82,7 +80,7 @@ def _is_misuse(failure: BaseException) -> bool:
     return is_own and not (isinstance(failure, SandboxError) and failure.status == NOT_FOUND)
 
 
-def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[str] = ()) -> None:
+def review(project: PaymentSandbox, mode: str, test: str, expect: Collection[str] = ()) -> None:
     """Warn about mistakes in a test, or fail it; ignore the rules in ``expect``, which it breaks on purpose.
 
     A fault or a rule of a scenario that never matched is a mistake of the test.

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from threading import Event
 from typing import Any, Final
 
@@ -181,3 +182,12 @@ def end_call(error: BaseException | None) -> None:
 def current_call() -> Call:
     """Return the call of the current request; hooks begin with it."""
     return g.call  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=256)
+def variable_of(header: str) -> str | None:
+    """Return the WSGI variable of a header; None if the header has no variable of its own."""
+    name = header.upper().replace("-", "_")
+    if "_" in header or name in ("TRANSFER_ENCODING", "UPGRADE"):  # the body is decoded; nothing is upgraded
+        return None
+    return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"

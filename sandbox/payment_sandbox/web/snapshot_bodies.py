@@ -1,11 +1,11 @@
 """Snapshots as bodies, which are larger than other bodies; one that could not be restored is not sent."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from flask import Response
 
-from payment_sandbox.loading import lazy
 from payment_sandbox.projects.project import Project
+from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import encode_items, streamed_answer
 from payment_sandbox.web.bodies import (
     STATE_BYTES_MAX,
@@ -16,11 +16,6 @@ from payment_sandbox.web.bodies import (
 )
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import RequestRefused
-
-if TYPE_CHECKING:
-    from payment_sandbox.storage import snapshot
-else:
-    snapshot = lazy("payment_sandbox.storage.snapshot")  # 7 of 340 ms to a first payment test
 
 STATE_VALUES_MAX: Final = 1_000_000  # an order with its webhooks has 100 to 200
 TOO_LARGE: Final = (

@@ -2,3 +2,5 @@
 
 ``driver`` plans and reports, ``variations`` has the table of changes, and ``judging`` judges each ``run``.
 """
+
+from pytest_payment_sandbox.rehearsal import driver as driver

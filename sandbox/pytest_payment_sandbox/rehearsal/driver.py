@@ -13,7 +13,7 @@ from _pytest import runner  # also used by other plugins that rerun tests
 
 from payment_sandbox.serving.realtime import processor_seconds, wall_now
 from payment_sandbox.testing.shops.submitting import set_observer
-from pytest_payment_sandbox.plugin_options import OFF, expected_rules, rehearsal_seconds, review_mode
+from pytest_payment_sandbox.plugin_options import OFF, rehearsal_seconds, review_mode
 from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, judge
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, find_leaks
 from pytest_payment_sandbox.rehearsal.report import (
@@ -30,6 +30,7 @@ from pytest_payment_sandbox.rehearsal.scenes import RESTART_FIXTURE
 from pytest_payment_sandbox.rehearsal.steps import UNCHANGED, Change, plan
 from pytest_payment_sandbox.rehearsal.variations import VARIATIONS, parse_change
 from pytest_payment_sandbox.rehearsal.verdicts import BOOKS_FIXTURE, Verdict
+from pytest_payment_sandbox.reports import expected_rules
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 REPEATED_OPTIONS: Final = ("scenario", "review", "seed")

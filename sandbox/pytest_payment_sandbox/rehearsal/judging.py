@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from payment_sandbox.judge import HINT, Finding, review
 from payment_sandbox.judge.books import BookEntry, BookProblem, Purchase, compare
@@ -14,6 +14,7 @@ from payment_sandbox.operations.agenda import next_due
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.webhooks import NO_ANSWER
 from payment_sandbox.projects.caller import as_waiting_thread
+from payment_sandbox.projects.project import Project
 from pytest_payment_sandbox.rehearsal.leaks import find_leaks
 from pytest_payment_sandbox.rehearsal.pages import ShownPage, find_page_problems, read_pages
 from pytest_payment_sandbox.rehearsal.run import RunEnded, TestRun
@@ -26,9 +27,6 @@ from pytest_payment_sandbox.rehearsal.verdicts import (
     Verdict,
     read_books,
 )
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.project import Project
 
 CONFLICT: Final = 409
 HORIZON: Final = timedelta(days=40)
@@ -132,7 +130,7 @@ def _compare_runs(
     yield from find_page_problems(pages, baseline.pages, is_same=is_same and is_whole)
 
 
-def _find_mistaken_refusals(project: "Project", cents: int) -> Iterator[BookProblem]:
+def _find_mistaken_refusals(project: Project, cents: int) -> Iterator[BookProblem]:
     """Find goods that never ship, because the refusal of a repeated capture was taken for a failure."""
     lost = set[str]()
     for entry in project.epoch.journal.entries():
@@ -183,11 +181,11 @@ def _next_stop(
     return now + 2 * DAY, DAILY
 
 
-def _state(project: "Project") -> list[tuple[str, int]]:
+def _state(project: Project) -> list[tuple[str, int]]:
     return [(order.id, order.version) for order in orders_of(project)]
 
 
-def _sum_up(project: "Project", entries: Sequence[BookEntry]) -> Money:
+def _sum_up(project: Project, entries: Sequence[BookEntry]) -> Money:
     orders = [order for order in orders_of(project) if not order.is_refund]
     paid = [order for order in orders if order.received_cents]
     money = Purchase.of(orders, ())
@@ -227,7 +225,7 @@ def _find_leaked(run: TestRun) -> Iterator[BookProblem]:
         yield BookProblem("secret", "the shop's response to a webhook contains a key, a card number or a CVC")
 
 
-def _attempts(project: "Project") -> list[tuple[Any, Any]]:
+def _attempts(project: Project) -> list[tuple[Any, Any]]:
     deliveries = project.epoch.store.deliveries()
     return [(delivery, attempt) for delivery in deliveries for attempt in delivery.delivery_attempts]
 

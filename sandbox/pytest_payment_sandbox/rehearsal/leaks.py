@@ -6,13 +6,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from payment_sandbox.judge.books import BookProblem
-
-if TYPE_CHECKING:
-    from payment_sandbox.kernel.masking import Masking
-    from payment_sandbox.projects.project import Project
+from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.projects.project import Project
 
 LEAK_KIND: Final = "secret"
 SQLITE_HEADER: Final = b"SQLite format 3\x00"
@@ -42,9 +40,7 @@ def collect_logs(texts: list[str]) -> Iterator[None]:
         logging.root.removeHandler(handler)
 
 
-def find_leaks(
-    project: "Project", traces: Traces | None, output: Iterable[str] = ()
-) -> Iterator[BookProblem]:
+def find_leaks(project: Project, traces: Traces | None, output: Iterable[str] = ()) -> Iterator[BookProblem]:
     """Find secrets in stored data, and in output.
 
     Raises:
@@ -57,11 +53,11 @@ def find_leaks(
         yield BookProblem(LEAK_KIND, "the shop's stored data contains a key, a card number or a CVC")
 
 
-def _is_secret(masking: "Masking", text: str) -> bool:
+def _is_secret(masking: Masking, text: str) -> bool:
     return masking.mask_text(text) != text
 
 
-def _holds_secret(masking: "Masking", trace: str | Path) -> bool:
+def _holds_secret(masking: Masking, trace: str | Path) -> bool:
     if isinstance(trace, str):
         return _is_secret(masking, trace)
     if not isinstance(trace, Path):

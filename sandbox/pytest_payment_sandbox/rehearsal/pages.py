@@ -4,17 +4,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import unescape
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.judge.books import BookProblem
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.projects.project import Project
+from payment_sandbox.testing.shops.browser import Browser
 from pytest_payment_sandbox.rehearsal.scenes import orders_of
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.project import Project
-    from payment_sandbox.testing.shops.browser import Browser
 
 PAGES_MAX: Final = 6  # pages read per run
 TEXT_SHOWN_MAX: Final = 80  # characters of text quoted in a problem
@@ -53,15 +51,13 @@ def _has_paid(order: Order) -> bool | None:
     return None if held or order.received_cents else False
 
 
-def _return_url(project: "Project", order: Order) -> str:
+def _return_url(project: Project, order: Order) -> str:
     parts = urlsplit(order.return_url or "")
     query = {**dict(parse_qsl(parts.query)), "order_id": order.id, "project_id": project.project_id}
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
-def read_pages(
-    browser: "Browser | None", project: "Project", opened_urls: Mapping[str, str]
-) -> list[ShownPage]:
+def read_pages(browser: Browser | None, project: Project, opened_urls: Mapping[str, str]) -> list[ShownPage]:
     """Return the page to which the customer of each order returns, and the pages that the test has opened.
 
     ``opened_urls`` are those pages, each with the cookies of the test.

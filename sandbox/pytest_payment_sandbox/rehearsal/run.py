@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from threading import Barrier, BrokenBarrierError, Lock, get_ident
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from payment_sandbox.judge.books import BookProblem
 from payment_sandbox.judge.history import short_path
@@ -15,9 +15,12 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.jobs import Job
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.rehearsal import OrderAction, Rehearsal, ShopCall
 from payment_sandbox.scenarios.effects import Fault, Together
 from payment_sandbox.serving.realtime import wall_now
+from payment_sandbox.testing.project_fixture import PaymentSandbox
+from payment_sandbox.testing.shops.browser import Browser
 from payment_sandbox.testing.shops.shop_requests import is_shop_answering
 from payment_sandbox.testing.shops.submitting import FixtureLookup, Submission
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
@@ -40,11 +43,6 @@ from pytest_payment_sandbox.rehearsal.steps import (
 from pytest_payment_sandbox.rehearsal.variations import OUTAGE
 from pytest_payment_sandbox.rehearsal.verdicts import BOOKS_FIXTURE, Verdict, find_unpaid
 
-if TYPE_CHECKING:
-    from payment_sandbox.projects.project import Project
-    from payment_sandbox.testing.project_fixture import PaymentSandbox
-    from payment_sandbox.testing.shops.browser import Browser
-
 MEETING_SECONDS: Final = 0.4
 SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
 ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
@@ -63,8 +61,8 @@ class TestRun(Rehearsal):
     is_cut_off = False  # whether the time limit ended the run
     is_acting = False  # whether an action outside the test is running
     is_attached = False  # whether there are a sandbox and its project
-    sandbox: "PaymentSandbox"
-    project: "Project"
+    sandbox: PaymentSandbox
+    project: Project
     endless_call = ""  # the call that the shop repeats although no time passes
 
     def __init__(
@@ -100,7 +98,7 @@ class TestRun(Rehearsal):
 
     # The observer of the test
 
-    def attach(self, project: "PaymentSandbox", lookup: FixtureLookup | None = None) -> None:
+    def attach(self, project: PaymentSandbox, lookup: FixtureLookup | None = None) -> None:
         """Rehearse the test's project, but no other projects of the same test."""
         own = project.server.project_of(project.api_key)
         if own is None or self.is_attached:
@@ -128,7 +126,7 @@ class TestRun(Rehearsal):
             self.opened[url] = cookies
 
     @property
-    def browser(self) -> "Browser | None":
+    def browser(self) -> Browser | None:
         """A customer's browser, if the shop is in this process."""
         if self._browser is None and self.sandbox.application is not None:
             self._browser = self.sandbox.browser(self.sandbox.application)

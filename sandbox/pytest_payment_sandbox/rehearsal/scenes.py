@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.act import act
@@ -16,9 +16,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.jobs import Job
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project
 
 SETTLE_SECONDS: Final = 10.0
 RESTART_FIXTURE: Final = "payment_shop_restart"
@@ -41,7 +39,7 @@ class Scene(NamedTuple):
     earlier: Sequence[Order] = ()  # earlier orders that can still be paid
 
     @property
-    def project(self) -> "Project":
+    def project(self) -> Project:
         """The project of the test."""
         project: Project = self.run.project
         return project
@@ -82,25 +80,25 @@ class Scene(NamedTuple):
                 self.run.browser.returns(self.order_id)
 
 
-def orders_of(project: "Project") -> list[Order]:
+def orders_of(project: Project) -> list[Order]:
     """Return all orders and refunds, oldest first."""
     return [*project.epoch.store.orders_newest_first()][::-1]
 
 
-def release_webhooks(project: "Project") -> None:
+def release_webhooks(project: Project) -> None:
     """Release the webhooks of the current call, because advancing the clock waits for webhooks."""
     held = caller().held
     if held is not None:
         project.release(held)
 
 
-def deliver_webhooks(project: "Project") -> None:
+def deliver_webhooks(project: Project) -> None:
     """Deliver the due webhooks, and wait for their answers."""
     release_webhooks(project)
     project.settle(SETTLE_SECONDS)
 
 
-def pass_time(project: "Project", until: datetime, pace: Period = DAILY) -> None:
+def pass_time(project: Project, until: datetime, pace: Period = DAILY) -> None:
     """Advance the clock; jobs run at most at this pace, and before each event."""
     release_webhooks(project)
     epoch = project.epoch
@@ -134,7 +132,7 @@ def _paced(jobs: Sequence[Job], pace: Period, now: datetime) -> Iterator[None]:
             job.period = period
 
 
-def wait_until(project: "Project", until: datetime) -> None:
+def wait_until(project: Project, until: datetime) -> None:
     """Let time pass in the middle of a test: jobs run as usual for an hour, then hourly, then daily."""
     start = project.now()
     for pace, hours in ((AS_USUAL, 1), (HOURLY, 6)):
@@ -211,7 +209,7 @@ def pay_later(scene: Scene) -> None:
 # What the merchant does by hand before a call
 
 
-def act_by_hand(action: str, project: "Project", order: Order) -> None:
+def act_by_hand(action: str, project: Project, order: Order) -> None:
     """Capture or void what remains."""
     attempt = order.last_transaction
     if attempt is not None and attempt.authorization is not None:

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.judge.books import BookEntry, BookProblem, compare
+from payment_sandbox.projects.project import Project
 from pytest_payment_sandbox.rehearsal.pages import ShownPage
 from pytest_payment_sandbox.rehearsal.scenes import orders_of
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.project import Project
 
 Books = Callable[[], Iterable[Any]]
 """The value of the fixture ``payment_books``: a function that returns the entries."""
@@ -61,7 +59,7 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
         return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant is violated")]
 
 
-def find_unpaid(project: "Project", books: Books) -> list[BookProblem]:
+def find_unpaid(project: Project, books: Books) -> list[BookProblem]:
     """Find purchases that are marked as paid without any payment, which is wrong at any time."""
     entries = read_books(books)[0]
     if not any(entry.paid for entry in entries):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import click
 from marshmallow import fields
@@ -32,15 +32,10 @@ from payment_sandbox.forms import Form, Items
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.forms.fields import OneOrMany
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import lazy
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.projects.settings import DEFAULT_SETTINGS, NewProjectForm
 from payment_sandbox.scenarios.scenario_forms import FaultForm, OrderWebhookRuleForm
-
-if TYPE_CHECKING:
-    from payment_sandbox.web.answers import order_tables
-else:
-    order_tables = lazy("payment_sandbox.web.answers.order_tables")
+from payment_sandbox.web.answers import order_tables
 
 NOT_READY: Final = 503
 CARD: Final = "credit-card"

@@ -14,7 +14,7 @@ from functools import reduce
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
@@ -22,16 +22,8 @@ from payment_sandbox.cli.options import fail, is_server_url, say
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import lazy
-from payment_sandbox.serving import sessions
-
-if TYPE_CHECKING:
-    import requests
-
-    from payment_sandbox.serving import tls
-else:
-    requests = lazy("requests")
-    tls = lazy("payment_sandbox.serving.tls")
+from payment_sandbox.serving import sessions, tls
+from payment_sandbox.serving.sessions import requests
 
 URL_DEFAULT: Final = "http://127.0.0.1:8080"
 KEY_DEFAULT: Final = "sandbox-key"
@@ -150,10 +142,10 @@ def _trust_authority(session: "requests.Session", ca: Path | None) -> None:
     if ca is not None or file.is_file():
         try:
             adapter, many = requests.adapters.HTTPAdapter(), sessions.CONNECTIONS_MAX
-            adapter.init_poolmanager(many, many, ssl_context=tls.trusting_context(file))
+            adapter.init_poolmanager(many, many, ssl_context=sessions.trusting_context(file))
             session.mount("https://", adapter)
             session.verify = str(file)  # requests adds the file to the context
-        except tls.CertificateRefused as refused:
+        except sessions.CertificateRefused as refused:
             fail(f"--ca: {refused}")
 
 

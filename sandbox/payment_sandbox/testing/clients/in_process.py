@@ -6,25 +6,23 @@ from contextlib import nullcontext
 from http.client import responses
 from json import loads
 from threading import current_thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.delivery.receivers import destination_of
 from payment_sandbox.projects.caller import as_waiting_thread, caller
 from payment_sandbox.projects.journal import SHOP
+from payment_sandbox.projects.outbox import HeldDeliveries
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ, open_response
 from payment_sandbox.testing.shops.call_origins import current_caller
 from payment_sandbox.testing.shops.receiving import ShopReceiver
 from payment_sandbox.testing.shops.shop_requests import DeliverHeld, ShopRequest, current_request
 from payment_sandbox.web.call import CONNECTION, ClientConnection, ConnectionCut
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import HeldDeliveries
-    from payment_sandbox.projects.project import Project
-    from payment_sandbox.serving.server import Server
 
 SETTLE_SECONDS: Final = 10.0  # how long a call waits for its direct and indirect webhooks
 
@@ -69,7 +67,7 @@ class _InProcessConnection(ClientConnection):
         self._shop_request = shop_request
         self._deliver = deliver
 
-    def take_over(self, project: "Project", held: "HeldDeliveries") -> bool:
+    def take_over(self, project: Project, held: HeldDeliveries) -> bool:
         """Hold the webhooks if the shop makes the call during a request."""
         if self._shop_request is not None:
             self._shop_request.held.append((project, held))
@@ -84,7 +82,7 @@ class InProcess:
     response, as in production.
     """
 
-    def __init__(self, server: "Server", find_caller: Callable[[], str] = current_caller) -> None:
+    def __init__(self, server: Server, find_caller: Callable[[], str] = current_caller) -> None:
         """Answer for a server; ``find_caller`` says whether a test or its shop makes a call."""
         self._server = server
         self._find_caller = find_caller
@@ -120,14 +118,14 @@ class InProcess:
         response = _deliver_answer(answer, elapsed_seconds, timeout_seconds)
         return response if is_settled else _add_warning(response, project)
 
-    def _deliver_held(self, held_by_calls: "list[tuple[Project, HeldDeliveries]]") -> None:
+    def _deliver_held(self, held_by_calls: list[tuple[Project, HeldDeliveries]]) -> None:
         with as_waiting_thread():
             for project, held in held_by_calls:
                 project.release(held)
             for project in dict.fromkeys(project for project, _ in held_by_calls):
                 _await_webhooks(project, self._receiver_of(project))
 
-    def _receiver_of(self, project: "Project | None") -> ShopReceiver | None:
+    def _receiver_of(self, project: Project | None) -> ShopReceiver | None:
         """Return the application in this process that receives the project's webhooks."""
         if project is None:
             return None
@@ -135,7 +133,7 @@ class InProcess:
         return receiver if isinstance(receiver, ShopReceiver) else None
 
     def _must_wait(
-        self, project: "Project | None", receiver: ShopReceiver | None, method: str, path: str
+        self, project: Project | None, receiver: ShopReceiver | None, method: str, path: str
     ) -> bool:
         """Return whether a call waits for webhooks; a handler's call must not wait for its own webhook."""
         if project is None or not (
@@ -161,20 +159,20 @@ class InProcess:
         return _build_response(heads[-1], answers)
 
 
-def _is_made_by_job(project: "Project | None") -> bool:
+def _is_made_by_job(project: Project | None) -> bool:
     """Return whether a job makes the call: the advance on this thread delivers the webhooks after the job."""
     is_running = project is not None and project.epoch.jobs.running is not None
     return is_running and caller().waiting_thread() is not None
 
 
-def _may_precede_response(project: "Project | None", receiver: ShopReceiver | None) -> bool:
+def _may_precede_response(project: Project | None, receiver: ShopReceiver | None) -> bool:
     """Return whether webhooks may precede the response to the shop's call, which then waits for them."""
     if project is None or receiver is None or receiver.may_have_called():
         return False
     return project.is_rehearsed or project.settings.webhook_timing == BEFORE_RESPONSE
 
 
-def _await_webhooks(project: "Project", receiver: ShopReceiver | None) -> bool:
+def _await_webhooks(project: Project, receiver: ShopReceiver | None) -> bool:
     """Wait for a project's webhooks; reraise any test outcome from a handler; return False on timeout."""
     if project.epoch.is_advancing:  # the advance already waits for its webhooks
         return True
@@ -198,7 +196,7 @@ def _build_response(head: WsgiHead, answers: list[bytes]) -> SandboxResponse:
     return SandboxResponse(head.code, head.status.partition(" ")[2], head.headers, b"".join(answers))
 
 
-def _add_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:
+def _add_warning(answer: SandboxResponse, project: Project | None) -> SandboxResponse:
     pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])

@@ -14,13 +14,14 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from threading import Lock
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import urllib3.connection  # noqa: F401 (its classes are hooked)
 
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.serving.binding import DEFAULT_PORTS
+from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.clients.guard import GUARD, PATCHING_LIBRARIES, canonical_host, obstacles
 from payment_sandbox.testing.clients.in_process import (
     InProcess,
@@ -33,9 +34,6 @@ from payment_sandbox.testing.clients.with_httpx import answer_request
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.web.error_bodies import MERCHANT_PATHS
-
-if TYPE_CHECKING:
-    from payment_sandbox.serving.server import Server
 
 
 class ImportWatcher(MetaPathFinder):
@@ -133,7 +131,7 @@ class Route:
 
     def __init__(
         self,
-        server: "Server",
+        server: Server,
         provider: Provider,
         rejections: list[str],
         keys: Mapping[str, str] | None = None,
@@ -204,7 +202,7 @@ HTTPS_SCHEME: Final = "https"
 class Interceptions:
     """The interceptions of one server."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self._endings: dict[Route, list[Callable[[], None]]] = {}
         self.rejections: list[str] = []  # messages about requests with an unknown key or path

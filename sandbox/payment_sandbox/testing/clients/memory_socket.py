@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator
 from errno import ECONNRESET
 from http.client import HTTPMessage, parse_headers
 from io import BufferedReader, BytesIO, RawIOBase
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from payment_sandbox.testing.clients.in_process import CutOff, ResponseTimeout, SandboxResponse
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.web.answers.page_urls import is_stream
 from payment_sandbox.web.auth import parse_api_key
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 HEAD_END: Final = b"\r\n\r\n"
 FRAMING_HEADERS: Final = frozenset({"transfer-encoding", "connection", "content-length"})
@@ -103,7 +100,7 @@ class _Response(RawIOBase):
         """Return True."""
         return True
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
+    def readinto(self, buffer: Any) -> int:
         """Read into a buffer."""
         if self._bytes is None:
             self._bytes = BytesIO(self._answer())

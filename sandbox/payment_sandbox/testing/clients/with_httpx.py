@@ -4,17 +4,15 @@ Both libraries have the same interface, and accept any object with the methods o
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.clients.in_process import CutOff, InProcess, ResponseTimeout, path_of
 from payment_sandbox.testing.clients.memory_socket import Target
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.testing.shops.tracebacks import CALLING_FRAMES, stack_frames
 from payment_sandbox.web.answers.page_urls import is_stream
 from payment_sandbox.web.auth import parse_api_key
-
-if TYPE_CHECKING:
-    from payment_sandbox.serving.server import Server
 
 
 class HttpxTransport:
@@ -24,7 +22,7 @@ class HttpxTransport:
     another process, all requests use sockets.
     """
 
-    def __init__(self, server: "Server | None") -> None:
+    def __init__(self, server: Server | None) -> None:
         self._in_process = InProcess(server) if server is not None else None
         self._sockets: Any = None
         self._async_sockets: Any = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from http.client import HTTPMessage
 from io import BytesIO
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import requests
@@ -12,6 +12,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse, Timeout
 
 from payment_sandbox.projects.journal import SHOP, TEST
+from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.testing.clients.in_process import (
     CutOff,
@@ -25,9 +26,6 @@ from payment_sandbox.testing.clients.in_process import (
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.web.answers.page_urls import is_stream
 from payment_sandbox.web.auth import parse_api_key
-
-if TYPE_CHECKING:
-    from payment_sandbox.serving.server import Server
 
 
 def _convert_error(error: CutOff | ResponseTimeout) -> requests.RequestException:
@@ -44,7 +42,7 @@ COOKIE_HEADER: Final = "set-cookie"
 class DirectSession:
     """The part of ``requests.Session`` that the client uses, at a third of the cost."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: Server) -> None:
         self._in_process = InProcess(server, lambda: TEST)
         self._sockets = direct_session()
 
@@ -83,7 +81,7 @@ class DirectSession:
 class InProcessAdapter(HTTPAdapter):
     """Passes requests directly to the sandbox."""
 
-    def __init__(self, server: "Server") -> None:  # only streams need the base class's pools
+    def __init__(self, server: Server) -> None:  # only streams need the base class's pools
         self._in_process = InProcess(server, lambda: SHOP)
         self._sockets: HTTPAdapter | None = None
 
@@ -181,7 +179,7 @@ class _Session(requests.Session):
         return super().merge_environment_settings(url, proxies, stream, verify, cert)
 
 
-def create_session(server: "Server", api_key: str) -> requests.Session:
+def create_session(server: Server, api_key: str) -> requests.Session:
     """Create a session with the key; its requests to the sandbox never leave the process."""
     session = _Session()
     session.trust_env, session.auth = False, (api_key, "")

@@ -9,9 +9,16 @@ from payment_sandbox.loading import load_module
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ReceiverAnswer, WebhookRequest
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
 from payment_sandbox.testing.environments import host_of
-from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, run_within
+from payment_sandbox.testing.loops import (
+    CALLING_LOOP,
+    LoopThread,
+    OwnLoop,
+    TimeLimitExceeded,
+    has_running_loop,
+    new_event,
+    run_within,
+)
 from payment_sandbox.testing.shops.shop_requests import is_django
 from payment_sandbox.testing.shops.tracebacks import add_note, describe_late_failure, set_handler_thread
 

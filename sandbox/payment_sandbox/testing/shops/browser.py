@@ -5,25 +5,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from http import HTTPStatus
 from http.client import responses
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
+from wsgiref.types import StartResponse
 
 from werkzeug.test import Client, TestResponse
 
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.webhooks import WebhookRequest
 from payment_sandbox.projects.journal import RETURN, SHOP_REQUEST, VIA_PAGE
-from payment_sandbox.testing.calling_loop import CALLING_LOOP
+from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.environments import body_of
-from payment_sandbox.testing.loops import LoopThread
+from payment_sandbox.testing.loops import CALLING_LOOP, LoopThread
 from payment_sandbox.testing.shops.asgi import RESPONSE_BODY, RESPONSE_START, AsgiExchange, AsgiShop, Message
 from payment_sandbox.testing.shops.receiving import wrap_application
 from payment_sandbox.testing.shops.shop_requests import watch_asgi, watch_wsgi
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse
-
-    from payment_sandbox.projects.project import Project
 
 REQUEST_SECONDS_MAX: Final = 30.0
 HEADER_PREFIX: Final = "HTTP_"
@@ -66,7 +62,7 @@ class AsgiBridge:
         self._application = application
         self._loop: LoopThread | None = None
 
-    def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request, on an ``async`` test's loop or on the bridge's own loop."""
         exchange = _BrowserExchange(self._application, environ)
         (CALLING_LOOP.get() or self._own_loop()).run(exchange.run, REQUEST_SECONDS_MAX)
@@ -96,7 +92,7 @@ class Browser:
     Responses are Werkzeug's, with ``status_code``, ``text``, ``json`` and ``location``.
     """
 
-    def __init__(self, app: Any, project: "Project") -> None:
+    def __init__(self, app: Any, project: Project) -> None:
         is_asgi = isinstance(wrap_application(app), AsgiShop)
         self._bridge = AsgiBridge(watch_asgi(app)) if is_asgi else None
         self._app = self._bridge or watch_wsgi(app)

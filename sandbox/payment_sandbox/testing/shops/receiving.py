@@ -10,10 +10,10 @@ from pathlib import Path
 from signal import SIGINT, default_int_handler, getsignal
 from threading import current_thread, get_ident, main_thread
 from traceback import TracebackException
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakSet
+from wsgiref.types import WSGIApplication
 
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     ReceiverAnswer,
@@ -23,8 +23,9 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import signals_unblocked
-from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
 from payment_sandbox.testing.environments import WsgiHead, build_environ, open_response, outside_flask
+from payment_sandbox.testing.loops import CALLING_LOOP, TimeLimitExceeded
+from payment_sandbox.testing.shops import asgi
 from payment_sandbox.testing.shops.shop_requests import current_request, unwatch, watch
 from payment_sandbox.testing.shops.tracebacks import (
     CURRENT_HANDLER,
@@ -41,18 +42,11 @@ from payment_sandbox.testing.shops.tracebacks import (
     traceback_of,
 )
 
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
-
-    from payment_sandbox.testing.shops import asgi
-else:
-    asgi = lazy("payment_sandbox.testing.shops.asgi")
-
 
 class WsgiShop:
     """A merchant's WSGI application."""
 
-    def __init__(self, application: "WSGIApplication") -> None:
+    def __init__(self, application: WSGIApplication) -> None:
         self._application = application
 
     def answer(

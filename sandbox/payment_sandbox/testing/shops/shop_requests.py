@@ -9,9 +9,12 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from payment_sandbox.loading import lazy, load_module
+from payment_sandbox.loading import load_module
+from payment_sandbox.projects.outbox import HeldDeliveries
+from payment_sandbox.projects.project import Project
+from payment_sandbox.testing import loops
 from payment_sandbox.testing.shops.submitting import (
     Environ,
     Receive,
@@ -24,15 +27,7 @@ from payment_sandbox.testing.shops.submitting import (
 )
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
-if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import HeldDeliveries
-    from payment_sandbox.projects.project import Project
-    from payment_sandbox.testing import loops
-else:
-    loops = lazy("payment_sandbox.testing.loops")
-
-
-DeliverHeld = Callable[[list[tuple["Project", "HeldDeliveries"]]], None]
+DeliverHeld = Callable[[list[tuple[Project, HeldDeliveries]]], None]
 
 
 class ShopRequest:

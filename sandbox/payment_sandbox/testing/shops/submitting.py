@@ -5,15 +5,10 @@ from contextlib import suppress
 from contextvars import copy_context
 from io import BytesIO
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.loading import lazy
+from payment_sandbox.testing import loops
 from payment_sandbox.testing.environments import body_of
-
-if TYPE_CHECKING:
-    import asyncio
-else:
-    asyncio = lazy("asyncio")
 
 FixtureLookup = Callable[[str], Any]
 """Looks up the attribute of a test case that corresponds to a fixture; returns None if there is none."""
@@ -168,7 +163,7 @@ async def answer_submission_on_loop(
     else:
 
         def repeat_now() -> None:
-            thread = Thread(target=lambda: asyncio.run(repeat()))  # this thread may run a loop
+            thread = Thread(target=lambda: loops.asyncio.run(repeat()))  # this thread may run a loop
             thread.start()
             thread.join()
 

@@ -1,19 +1,14 @@
 """The documentation, and the description of the APIs: its views are imported when they are first needed."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from flask import Blueprint, Response
 
-from payment_sandbox.loading import lazy
 from payment_sandbox.web.browsers import is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_bodies import CONTROL_API
-from payment_sandbox.web.routes import add_lazy_routes, add_lazy_surroundings
-
-if TYPE_CHECKING:
-    from payment_sandbox.ui.docs import docs_routes
-else:
-    docs_routes = lazy("payment_sandbox.ui.docs.docs_routes")
+from payment_sandbox.web.routes import LazyView, add_lazy_routes, add_lazy_surroundings
 
 VIEWS: Final = (
     ("GET", "/docs/", "docs_routes.get_first_page"),
@@ -27,10 +22,11 @@ VIEWS: Final = (
 docs = Blueprint("docs", __name__)
 add_lazy_routes(docs, __name__, VIEWS)
 add_lazy_surroundings(docs, f"{__name__}.docs_routes")
+nothing_page: Final[Callable[[], Response]] = LazyView(f"{__name__}.docs_routes.nothing_page")
 
 
 def show_unknown_path(call: Call) -> Response | None:
     """Show browsers a page with links for an unknown path; return None for programs."""
     if not is_browser(call.request) or call.request.path.startswith(CONTROL_API):
         return None
-    return docs_routes.nothing_page(call)
+    return nothing_page()

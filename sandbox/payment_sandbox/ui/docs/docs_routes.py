@@ -1,27 +1,21 @@
 """The documentation pages, which work without a network."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from flask import Response, current_app, render_template, request
 
-from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.slots import Slot
+from payment_sandbox.ui.docs import rendering
 from payment_sandbox.ui.docs.library import FIRST_PAGE, PAGE_GROUPS, PAGE_NAMES, overview, page, title
 from payment_sandbox.ui.templates import asset_answer
+from payment_sandbox.web import openapi
 from payment_sandbox.web.answers.records import OpenApiShape
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.routes import stated
-
-if TYPE_CHECKING:
-    from payment_sandbox.ui.docs import rendering
-    from payment_sandbox.web import openapi
-else:
-    rendering = lazy("payment_sandbox.ui.docs.rendering")
-    openapi = lazy("payment_sandbox.web.openapi")
 
 HEADERS: Final = {
     "Content-Security-Policy": (

@@ -6,9 +6,8 @@ from html import escape
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from mdit_py_plugins.anchors import anchors_plugin
+from payment_sandbox import extensions
+from payment_sandbox.extensions import markdown_it
 
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
 RULE_ID: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
@@ -53,8 +52,9 @@ def render(text: str, docs_path: str) -> RenderedPage:
     return RenderedPage(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
 
 
-def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False}).enable("table").use(anchors_plugin, max_level=3)
+def _markdown() -> "markdown_it.MarkdownIt":
+    markdown = markdown_it.MarkdownIt("commonmark", {"html": False}).enable("table")
+    return markdown.use(extensions.anchors.anchors_plugin, max_level=3)
 
 
 def anchors(text: str) -> Iterator[str]:
@@ -62,20 +62,20 @@ def anchors(text: str) -> Iterator[str]:
     return (heading.anchor for heading in _headings(_markdown().parse(text)))
 
 
-def _headings(tokens: Sequence[Token]) -> Iterator[Heading]:
+def _headings(tokens: "Sequence[markdown_it.token.Token]") -> Iterator[Heading]:
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open" and opening.tag in TOC_TAGS:
             words = "".join(child.content for child in inline.children or ())
             yield Heading(opening.tag, str(opening.attrGet("id")), words)
 
 
-def _walk(tokens: Sequence[Token]) -> Iterator[Token]:
+def _walk(tokens: "Sequence[markdown_it.token.Token]") -> "Iterator[markdown_it.token.Token]":
     for token in tokens:
         yield token
         yield from _walk(token.children or ())
 
 
-def _render_fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+def _render_fence(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
     language, _, file = token.info.strip().partition(" ")
     code = escape(token.content)

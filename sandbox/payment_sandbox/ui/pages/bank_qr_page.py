@@ -7,12 +7,12 @@ from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import compress, crc32
 
 from flask import Response, render_template, url_for
 
-from payment_sandbox.loading import lazy
+from payment_sandbox.extensions import segno
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents, parse_euros
 from payment_sandbox.orders.qr import QrRequest
@@ -32,11 +32,6 @@ from payment_sandbox.web.answers.page_urls import qr_page_url
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.routes import stated
-
-if TYPE_CHECKING:
-    import segno
-else:
-    segno = lazy("segno")
 
 QUIET_ZONE_MODULES: Final = 4  # the margin that decoders need
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"

@@ -5,19 +5,13 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from payment_sandbox.loading import lazy
+from payment_sandbox.extensions import dates, numbers
 from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import DEFAULT_LOCALE, LOCALES, locale_of
 from payment_sandbox.packaged import read_packaged
-
-if TYPE_CHECKING:
-    from babel import dates, numbers
-else:
-    dates = lazy("babel.dates")
-    numbers = lazy("babel.numbers")
 
 DEFAULT_TAG: Final = DEFAULT_LOCALE
 FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # the nl-BE column has only the phrases that differ

@@ -4,14 +4,13 @@ A string in ``Annotated`` describes a field. A function that serializes a record
 checks the keys; ``web.openapi`` describes the record in OpenAPI; the client returns it unchanged.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.forms import Form
 from payment_sandbox.judge import Finding
 from payment_sandbox.kernel.descriptions import Like, Moment, OneOf
-from payment_sandbox.loading import lazy
 from payment_sandbox.operations.advance import WebhookInFlight as WebhookInFlight
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import OrderStatus
@@ -24,13 +23,7 @@ from payment_sandbox.scenarios.model import Decision as Decision
 from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.scenarios.model import NearestRule as NearestRule
 from payment_sandbox.scenarios.model import TransactionDecision as TransactionDecision
-
-if TYPE_CHECKING:
-    from payment_sandbox.judge import history
-    from payment_sandbox.web.answers import order_tables
-else:
-    history = lazy("payment_sandbox.judge.history")
-    order_tables = lazy("payment_sandbox.web.answers.order_tables")
+from payment_sandbox.web.answers import order_tables
 
 Strings = dict[str, str]
 Json = dict[str, Any]

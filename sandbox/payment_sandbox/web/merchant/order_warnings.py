@@ -4,19 +4,14 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from payment_sandbox.extensions import core
 from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.loading import lazy
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.lines import total_cents
 from payment_sandbox.orders.order import Order, locale_of, missing_personal_data
-
-if TYPE_CHECKING:
-    from babel import core
-else:
-    core = lazy("babel.core")
 
 NOT_IN_ISO_3166: Final = frozenset("AC CP CQ DG EA EU EZ IC QO TA UN XA XB XK ZZ".split())  # noqa: SIM905
 """The regions of the library that ISO 3166-1 does not list as countries."""
