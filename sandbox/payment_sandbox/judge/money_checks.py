@@ -191,8 +191,10 @@ def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     lost: dict[CallKind, MoneyCall] = {}
     for call in history.moves:
         first = lost.pop(call.kind, None) if call.is_accepted() else None
-        reads = map(start_of, history.reads[call.order_id])
-        if first and not any(start_of(first.entry) <= read <= start_of(call.entry) for read in reads):
+        start = start_of(call.entry)
+        if first is not None and not any(
+            start_of(first.entry) <= start_of(read) <= start for read in history.reads[call.order_id]
+        ):
             cents = _moved_cents(history, call)
             yield _report_repeated_move(
                 call.order_id or call.entry.order_id,
@@ -473,7 +475,8 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[DatedFinding]:
             continue
         reads = [each.at for each in history.attempted_reads[order_id] if start_of(each) >= reached.real_at]
         until = reached.at + NOTICE_PERIOD
-        if not any(at <= until for at in (*reads, *_arrivals(own), *_payment_shown(history, order_id))):
+        known = chain(reads, _arrivals(own), _payment_shown(history, order_id))
+        if not any(at <= until for at in known):
             late = describe_late([min(reads) - reached.at] if reads else [None])
             finding = Finding(
                 "HOOK-12",
