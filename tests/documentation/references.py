@@ -20,7 +20,7 @@ from payment_sandbox.projects.http_clients import HTTP_CLIENTS
 from payment_sandbox.projects.settings import SETTINGS, Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
-from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
+from payment_sandbox.web.error_bodies import STATUS_BY_REFUSAL, TYPE_BY_STATUS, status_and_type
 from pytest_payment_sandbox.rehearsal.steps import ACTION, ATTEMPT, PRESS, TIME, WEBHOOK
 from pytest_payment_sandbox.rehearsal.variations import VARIATIONS
 from tests.documentation.tables import code, fields, table
@@ -218,14 +218,14 @@ def refusals_table() -> str:
     """Return the table of refusals: their error types and rules."""
     rows = []
     for kind in refusal_classes():
-        name = TYPE_BY_REFUSAL.get(kind, kind.__name__)
-        rows.append((f"`{name}`", status_of(kind), kind.rule, (getdoc(kind) or "").splitlines()[0]))
+        status, name = status_and_type(kind)
+        rows.append((f"`{name}`", status, kind.rule, (getdoc(kind) or "").splitlines()[0]))
     return table(("Type", "Status", "Rule", "When"), sorted(rows))
 
 
 def errors_table() -> str:
     """Return the table of all other error types."""
-    known = set(TYPE_BY_REFUSAL.values())
+    known = {TYPE_BY_STATUS[status] for status in STATUS_BY_REFUSAL.values()}
     rows = [("`ValidationError`", "400", "invalid request: `violations` lists every problem")]
     rows += [
         (f"`{kind}`", str(status), STATUS_MEANINGS.get(status, FAULT_STATUS_MEANING))

@@ -19,7 +19,7 @@ from itertools import chain, count
 from threading import Lock, RLock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
-from payment_sandbox.kernel.descriptions import OneOf, to_plain_data
+from payment_sandbox.kernel.descriptions import INTERNAL, OneOf, to_plain_data
 from payment_sandbox.kernel.masking import Masking, may_have_secret
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
@@ -119,20 +119,21 @@ class LoggedRequest(NamedTuple):
     path: str
     query: str
     status: int | None  # None: the connection was cut before the status
-    request: bytes
-    response: bytes
+    request: Annotated[bytes, INTERNAL]
+    response: Annotated[bytes, INTERNAL]
     ignored: tuple[str, ...] = ()
     rule: str | None = None
     order_id: str | None = None
     fault: Fault | None = None
-    transaction_id: str | None = None  # the attempt created by the request
+    transaction_id: Annotated[str | None, INTERNAL] = None  # the attempt created by the request
     real_at: datetime | None = None  # time of arrival, before any effect
-    answered_at: datetime | None = None  # real time of the response, before any of its effects
-    request_headers: tuple[tuple[str, str], ...] = ()
-    response_headers: tuple[tuple[str, str], ...] = ()
+    # real time of the response, before any of its effects
+    answered_at: Annotated[datetime | None, INTERNAL] = None
+    request_headers: Annotated[tuple[tuple[str, str], ...], INTERNAL] = ()
+    response_headers: Annotated[tuple[tuple[str, str], ...], INTERNAL] = ()
     # Ignored keys that are unknown to the API, each with a suggestion.
-    unknown: tuple[tuple[str, str | None], ...] = ()
-    warnings: tuple[str, ...] = ()
+    unknown: Annotated[tuple[tuple[str, str | None], ...], INTERNAL] = ()
+    warnings: Annotated[tuple[str, ...], INTERNAL] = ()
     caller: str = SHOP
     resent_of: str | None = None  # the lost request that an HTTP client may have sent again as this one
 

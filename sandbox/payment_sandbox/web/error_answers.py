@@ -22,11 +22,10 @@ from payment_sandbox.web.error_bodies import (
     MERCHANT_PATHS,
     NO_PATH,
     NOT_FOUND,
-    TYPE_BY_REFUSAL,
     TYPE_BY_STATUS,
     RequestRefused,
     error_body,
-    status_of,
+    status_and_type,
 )
 from payment_sandbox.web.idempotency import replayed_answer
 
@@ -123,8 +122,7 @@ def _on_invalid(call: Call, invalid: Invalid) -> Response:
 def _on_refusal(call: Call, refusal: Refusal) -> Response:
     kind = type(refusal)
     call.notes.rule = refusal.rule
-    status = status_of(kind)
-    body = error_body(status, TYPE_BY_REFUSAL.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
+    body = error_body(*status_and_type(kind), str(refusal), allowed=refusal.allowed)
     if isinstance(refusal, WaitTimedOut):
         body["error"]["now"] = dict(refusal.now)
     return _respond(call, body)

@@ -25,11 +25,6 @@ CONTROL_API: Final = "/control"
 APIS: Final = (MERCHANT_API, CONTROL_API)
 NO_PATH: Final = "this path does not exist"
 GUESSED_LENGTH_MAX: Final = 200
-TYPE_BY_REFUSAL: Final = {
-    refusals.Unknown: "NotFound",
-    refusals.OrderChanged: "PreconditionFailed",
-    WaitTimedOut: "RequestTimeout",
-}
 TYPE_BY_STATUS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -77,9 +72,10 @@ def error_body(
     return {"error": error if allowed is None else {**error, "allowed": list(allowed)}}
 
 
-def status_of(kind: type[Refusal]) -> int:
-    """Return the HTTP status of a kind of refusal."""
-    return STATUS_BY_REFUSAL.get(kind, CONFLICT)
+def status_and_type(kind: type[Refusal]) -> tuple[int, str]:
+    """Return the HTTP status and the error type of a kind of refusal."""
+    status = STATUS_BY_REFUSAL.get(kind, CONFLICT)
+    return status, TYPE_BY_STATUS.get(status, kind.__name__)
 
 
 def name_nearest_path(error: HTTPException, path: str, known: Iterable[str]) -> HTTPException:

@@ -1,7 +1,8 @@
 """The records in responses of the control API."""
 
-from typing import Any
+from typing import Any, cast
 
+from payment_sandbox.kernel.descriptions import to_plain_data
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
@@ -93,18 +94,5 @@ def journal_record(project: Project, entry: LoggedRequest) -> records.JournalEnt
 
 def journal_summary(entry: LoggedRequest) -> records.JournalEntry:
     """Serialize a request and its response, without headers and bodies."""
-    return {
-        "id": entry.id,
-        "at": timestamp(entry.at),
-        "method": entry.method,
-        "path": entry.path,
-        "query": entry.query,
-        "status": entry.status,
-        "ignored": list(entry.ignored),
-        "rule": entry.rule,
-        "fault": entry.fault.document if entry.fault is not None else None,
-        "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
-        "order_id": entry.order_id,
-        "caller": entry.caller,
-        "resent_of": entry.resent_of,
-    }
+    fault = entry.fault.document if entry.fault is not None else None
+    return cast(records.JournalEntry, {**to_plain_data(entry), "fault": fault})
