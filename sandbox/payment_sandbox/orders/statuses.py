@@ -51,6 +51,16 @@ class Trigger(StrEnum):
 
 
 _O, _T = OrderStatus, TransactionStatus
+_PAYMENTS: Final = {
+    Trigger.PAY: _T.COMPLETED.value,
+    Trigger.AUTHORIZE: _T.COMPLETED.value,
+    Trigger.ACCEPT: _T.ACCEPTED.value,
+}
+_ENDINGS: Final = {
+    Trigger.FAIL: _T.ERROR.value,
+    Trigger.CANCEL: _T.CANCELLED.value,
+    Trigger.EXPIRE: _T.EXPIRED.value,
+}
 
 ORDER_TRANSITIONS: Final[Mapping[str, Mapping[Trigger, str]]] = MappingProxyType(
     {
@@ -58,23 +68,15 @@ ORDER_TRANSITIONS: Final[Mapping[str, Mapping[Trigger, str]]] = MappingProxyType
             Trigger.VISIT: _O.PROCESSING,
             Trigger.START: _O.PROCESSING,
             Trigger.PEND: _O.PROCESSING,
-            Trigger.PAY: _O.COMPLETED,
-            Trigger.AUTHORIZE: _O.COMPLETED,
-            Trigger.ACCEPT: _O.ACCEPTED,
-            Trigger.FAIL: _O.ERROR,
+            **_PAYMENTS,
             Trigger.DECLINE: _O.CANCELLED,
-            Trigger.CANCEL: _O.CANCELLED,
-            Trigger.EXPIRE: _O.EXPIRED,
+            **_ENDINGS,
         },
         _O.PROCESSING: {
             Trigger.PASS: _O.NEW,
-            Trigger.PAY: _O.COMPLETED,
-            Trigger.AUTHORIZE: _O.COMPLETED,
-            Trigger.ACCEPT: _O.ACCEPTED,
-            Trigger.FAIL: _O.ERROR,
+            **_PAYMENTS,
             Trigger.DECLINE: _O.CANCELLED,
-            Trigger.CANCEL: _O.CANCELLED,
-            Trigger.EXPIRE: _O.EXPIRED,
+            **_ENDINGS,
         },
         _O.ACCEPTED: {
             Trigger.PAY: _O.COMPLETED,  # a late bank transfer
@@ -96,29 +98,16 @@ TRANSACTION_TRANSITIONS: Final[Mapping[str, Mapping[Trigger, str]]] = MappingPro
             Trigger.VISIT: _T.PROCESSING,
             Trigger.START: _T.PROCESSING,
             Trigger.PEND: _T.PENDING,
-            Trigger.PAY: _T.COMPLETED,
-            Trigger.AUTHORIZE: _T.COMPLETED,
-            Trigger.ACCEPT: _T.ACCEPTED,
-            Trigger.FAIL: _T.ERROR,
+            **_PAYMENTS,
             Trigger.DECLINE: _T.CANCELLED,
-            Trigger.CANCEL: _T.CANCELLED,
-            Trigger.EXPIRE: _T.EXPIRED,
+            **_ENDINGS,
         },
-        _T.PROCESSING: {
-            Trigger.PAY: _T.COMPLETED,
-            Trigger.AUTHORIZE: _T.COMPLETED,
-            Trigger.ACCEPT: _T.ACCEPTED,
-            Trigger.FAIL: _T.ERROR,
-            Trigger.CANCEL: _T.CANCELLED,
-            Trigger.EXPIRE: _T.EXPIRED,
-        },
+        _T.PROCESSING: {**_PAYMENTS, **_ENDINGS},
         _T.PENDING: {
             Trigger.PASS: _T.NEW,
             Trigger.PAY: _T.COMPLETED,
-            Trigger.FAIL: _T.ERROR,
             Trigger.DECLINE: _T.CANCELLED,
-            Trigger.CANCEL: _T.CANCELLED,
-            Trigger.EXPIRE: _T.EXPIRED,
+            **_ENDINGS,
         },
         _T.ACCEPTED: {
             Trigger.FINISH: _T.COMPLETED,

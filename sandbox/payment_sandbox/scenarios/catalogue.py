@@ -1,6 +1,6 @@
 """The available scenarios: default, ready-made, and from the user's folders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,8 @@ def ready_texts() -> Mapping[Path, str]:
 
 def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
     """Load the ready-made scenarios, by name."""
-    known = _load_texts(ready_texts(), methods, check_settings)
+    texts = ready_texts()
+    known = _load_files(texts, texts.__getitem__, methods, check_settings)
     return {name: known[name] for name in sorted(known)}
 
 
@@ -40,27 +41,20 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
     """
     if not folder.is_dir():
         raise Invalid([Violation("", "is not a folder", file=str(folder))])
-    violations: list[Violation] = []
-    texts: dict[Path, str] = {}
-    for path in scenario_files(folder):
-        try:
-            texts[path] = read_text(path)
-        except Invalid as invalid:
-            violations += invalid.violations
-    return _load_texts(texts, methods, check_settings, violations)
+    return _load_files(scenario_files(folder), read_text, methods, check_settings)
 
 
-def _load_texts(
-    texts: Mapping[Path, str],
+def _load_files(
+    files: Iterable[Path],
+    read: Callable[[Path], str],
     methods: Sequence[str],
     check_settings: CheckSettings,
-    problems: Sequence[Violation] = (),
 ) -> dict[str, Scenario]:
     scenarios: dict[str, Scenario] = {}
-    violations = list(problems)
-    for path, text in texts.items():
+    violations: list[Violation] = []
+    for path in files:
         try:
-            scenario = load_text(text, methods, check_settings, str(path))
+            scenario = load_text(read(path), methods, check_settings, str(path))
             scenarios[scenario.name] = scenario
         except Invalid as invalid:
             violations += invalid.violations

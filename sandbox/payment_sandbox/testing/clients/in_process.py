@@ -102,7 +102,7 @@ class InProcess:
             ResponseTimeout: a fault delayed the response beyond the caller's timeout.
         """
         project = self._server.registry.find(key)
-        receiver, path = self._receiver_of(project), path_of(url)
+        receiver, path = self._receiver_of(project), urlsplit(url).path
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_PATHS) else None
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
@@ -210,8 +210,3 @@ def basic_authorization(key: str, password: str = "") -> str:
 def secure_url(url: str) -> str:
     """Return a server's address with https; socket-free clients accept it, too."""
     return f"https://{url.partition('://')[2]}"
-
-
-def path_of(url: str) -> str:
-    """Return the path of a URL."""
-    return urlsplit(url).path

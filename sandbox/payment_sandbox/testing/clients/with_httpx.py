@@ -5,9 +5,10 @@ Both libraries have the same interface, and accept any object with the methods o
 
 import sys
 from typing import Any
+from urllib.parse import urlsplit
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.testing.clients.in_process import CutOff, InProcess, ResponseTimeout, path_of
+from payment_sandbox.testing.clients.in_process import CutOff, InProcess, ResponseTimeout
 from payment_sandbox.testing.clients.memory_socket import Target
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.testing.shops.tracebacks import CALLING_FRAMES, stack_frames
@@ -78,13 +79,13 @@ def library_of(request: Any) -> Any:
 
 def _is_in_process(in_process: InProcess, request: Any) -> bool:
     url = str(request.url)
-    return in_process.is_addressed(url) and not is_stream(path_of(url))
+    return in_process.is_addressed(url) and not is_stream(urlsplit(url).path)
 
 
 def answer_request(target: Target, request: Any, body: bytes) -> Any:
     """Send a request to the sandbox; on errors, raise the exceptions of the request's library."""
     library, url = library_of(request), str(request.url)
-    if is_stream(path_of(url)):
+    if is_stream(urlsplit(url).path):
         raise library.UnsupportedProtocol(f"{url} is a stream, which needs a socket", request=request)
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
     limit_seconds = request.extensions.get("timeout", {}).get("read")

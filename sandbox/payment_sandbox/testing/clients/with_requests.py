@@ -5,7 +5,7 @@ from http.client import HTTPMessage
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -20,7 +20,6 @@ from payment_sandbox.testing.clients.in_process import (
     ResponseTimeout,
     SandboxResponse,
     basic_authorization,
-    path_of,
     secure_url,
 )
 from payment_sandbox.testing.environments import Pairs
@@ -95,7 +94,7 @@ class InProcessAdapter(HTTPAdapter):
     ) -> requests.Response:
         """Handle one request on this thread."""
         url = request.url or ""
-        if is_stream(path_of(url)):  # an endless response needs a socket
+        if is_stream(urlsplit(url).path):  # an endless response needs a socket
             self._sockets = self._sockets or HTTPAdapter()
             return self._sockets.send(request, stream, timeout, *arguments, **options)
         headers = [(_decode(name), _decode(value)) for name, value in request.headers.items()]

@@ -115,13 +115,15 @@ def wrap_application(application: Any) -> "WsgiShop | asgi.AsgiShop":
     if type(application) in _KNOWN_WSGI_CLASSES:
         return WsgiShop(application)
     _refuse_others(application)
-    if inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(
-        getattr(application, "__call__", None)  # noqa: B004 (its kind matters, not its existence)
-    ):
-        return _wrap_asgi(application)
+    call = getattr(application, "__call__", None)  # noqa: B004 (its kind matters, not its existence)
     count = _count_required_parameters(application)
-    if count == ASGI_PARAMETERS:
-        return _wrap_asgi(application)
+    if (
+        inspect.iscoroutinefunction(application)
+        or inspect.iscoroutinefunction(call)
+        or count == ASGI_PARAMETERS
+    ):
+        _warn_about_shared_router(application)
+        return asgi.AsgiShop(application)
     if count not in (None, WSGI_PARAMETERS):
         hint = ": call it, if it creates the application" if count == 0 else ""
         raise TypeError(
@@ -195,7 +197,7 @@ def _suggest_application(application: Any) -> str:
     return f": pass its {names[0]}" if names else ""
 
 
-def _wrap_asgi(application: Any) -> "asgi.AsgiShop":
+def _warn_about_shared_router(application: Any) -> None:
     routing = sys.modules.get("blacksheep.server.routing")
     router = getattr(application, "router", None)
     owner = getattr(routing, "_apps_by_router_id", {}).get(id(router), {}).get("app", application)
@@ -205,7 +207,6 @@ def _wrap_asgi(application: Any) -> "asgi.AsgiShop":
             "handlers may answer instead: create it with a router of its own, Application(router=Router())",
             stacklevel=4,
         )
-    return asgi.AsgiShop(application)
 
 
 def _describe_value(application: object) -> str:

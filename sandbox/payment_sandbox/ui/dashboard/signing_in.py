@@ -27,13 +27,8 @@ def is_open(call: Call) -> bool:
     return call.site.control_token is None and is_from_here(call)
 
 
-def signed_in_projects(call: Call) -> frozenset[str]:
-    """Return the ids of the projects that the browser has signed in to; ``*`` means all."""
-    return frozenset(_grants(call))
-
-
 def _grants(call: Call) -> dict[str, int]:
-    """Return the grants of the cookie that have not expired, with the second at which each expires."""
+    """Return the projects of the cookie, ``*`` for all, with the second at which each grant expires."""
     grants, _, signature = call.request.cookies.get(COOKIE, "").rpartition("|")
     if not hmac.compare_digest(signature.encode(), _sign(call, f"cookie/{grants}").encode()):
         return {}
@@ -51,7 +46,7 @@ def visible_projects(call: Call) -> list[Project]:
     """Return the projects visible to the browser."""
     if is_open(call):
         return call.site.registry.all()
-    grants = signed_in_projects(call)
+    grants = _grants(call)
     return [
         project
         for project in call.site.registry.all()
@@ -61,12 +56,12 @@ def visible_projects(call: Call) -> list[Project]:
 
 def may_see(call: Call, project: Project) -> bool:
     """Whether the browser may see a project."""
-    return is_open(call) or not signed_in_projects(call).isdisjoint((ALL_PROJECTS, project.project_id))
+    return is_open(call) or not _grants(call).keys().isdisjoint((ALL_PROJECTS, project.project_id))
 
 
 def may_create(call: Call) -> bool:
     """Whether the browser may create projects: on an open server, or with the control token."""
-    return is_open(call) or ALL_PROJECTS in signed_in_projects(call)
+    return is_open(call) or ALL_PROJECTS in _grants(call)
 
 
 def grant_for(call: Call, secret: str) -> str | None:

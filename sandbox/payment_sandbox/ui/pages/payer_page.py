@@ -146,14 +146,11 @@ def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | 
     if order is None or order.is_refund or (transaction_id is None and not order.has_page):
         raise Unknown("this page does not exist")
     attempt = order.transaction(transaction_id) if transaction_id is not None else None
-    if transaction_id is not None and (attempt is None or not has_page(attempt)):
+    # a pending attempt has the waiting page of its screening
+    is_shown = attempt is not None and (attempt.has_page or attempt.status == TransactionStatus.PENDING)
+    if transaction_id is not None and not is_shown:
         raise Unknown("this page does not exist")
     return PayerPage(call, project, order, attempt, chosen_language(call, order))
-
-
-def has_page(attempt: Transaction) -> bool:
-    """Whether an attempt has a page, such as the waiting page during a screening."""
-    return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 
 def find_project(call: Call, project_id: str) -> Project:
