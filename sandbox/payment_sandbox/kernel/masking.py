@@ -72,7 +72,7 @@ def may_have_secret(text: str, api_key: str | None) -> bool:
     if any(map(text.__contains__, _spellings(api_key))):
         return True
     if _HOLE not in text and r"\u" not in text:  # an escape may continue what looks like an identifier
-        text = _IDENTIFIER.sub(_HOLE, text)
+        text = _IDENTIFIER.compiled.sub(_HOLE, text)
     lower = _lower(text)
     return _NUMBER.compiled.search(lower) is not None or _CODE_NAME.compiled.search(lower) is not None
 

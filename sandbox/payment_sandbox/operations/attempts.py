@@ -5,7 +5,8 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
+from payment_sandbox.methods import METHODS_BY_NAME
+from payment_sandbox.methods.common import Method
 from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
 from payment_sandbox.orders.order import Order, missing_personal_data
@@ -111,16 +112,17 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
-    decide_outcome(edit, order, attempt, [identifier, name])
+    decide_outcome(edit, order, attempt, METHODS_BY_NAME[identifier], [identifier, name])
     # An attempt accepted by the processor does not expire, because it needs no action by the customer.
     if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
         edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
     return attempt
 
 
-def decide_outcome(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str]) -> None:
-    """Let the scenario decide an attempt's outcome, then start its method."""
-    behaviour = behaviour_of(attempt)
+def decide_outcome(
+    edit: Edit, order: Order, attempt: Transaction, behaviour: Method, names: Sequence[str]
+) -> None:
+    """Let the scenario decide an attempt's outcome, then start its method, or the refund."""
     edit.record_event(attempt)
     subject = Subject(
         methods=frozenset(names),

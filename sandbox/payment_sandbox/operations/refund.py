@@ -62,7 +62,8 @@ def refund(
         record = edit.add(_build_refund(edit, order, source, planned_refund, data.get("description")))
         entry = RefundEntry(record.id, planned_refund.amount_cents, planned_refund.quantities)
         order.refunds = (*order.refunds, entry)
-        decide_outcome(edit, record, record.transactions[0], [source.method, source.payment_method])
+        names = [source.method, source.payment_method]
+        decide_outcome(edit, record, record.transactions[0], REFUND, names)
         restore_refundable(edit, record)
     return RefundResult(record, planned_refund.warning or warning)
 

@@ -30,6 +30,7 @@ from payment_sandbox.projects.journal import (
     RecordedDecision,
 )
 from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.projects.unmatched import faults_unmatched
@@ -137,7 +138,8 @@ class Edit:
 
     def decide(self, transaction_id: str, subject: Subject) -> Mapping[str, Any]:
         """Return the scenario's outcome for an attempt; a rehearsal takes precedence."""
-        decided = self.epoch.rehearsal.choose(subject)
+        rehearsal = self.epoch.rehearsal
+        decided = rehearsal.choose(subject) if rehearsal is not NO_REHEARSAL else None
         if decided is not None:
             return {key: value for key, value in decided.items() if key in subject.outcome_keys}
         uses = self.state.rule_uses

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, g
 from werkzeug.exceptions import HTTPException, NotFound
 
 from payment_sandbox.kernel.masking import Masking
@@ -26,7 +26,7 @@ from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.answers.responses import refuse_changed_order
 from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, body_length, sent_body
-from payment_sandbox.web.call import EMPTY_SEGMENTS, Call, current_call
+from payment_sandbox.web.call import EMPTY_SEGMENTS, Call
 from payment_sandbox.web.error_answers import answer_for, report_refused
 from payment_sandbox.web.error_bodies import MERCHANT_API, RequestRefused
 from payment_sandbox.web.idempotency import claim_key
@@ -64,7 +64,7 @@ def admit_call() -> Response | None:
         Invalid: the project's settings refuse unknown query parameters.
         OrderChanged: the call's If-Match is out of date.
     """
-    call = current_call()
+    call: Call = g.call
     refuse_foreign_host(call)
     require_project(call)
     if "//" in call.request.path:
@@ -91,7 +91,7 @@ def admit_call() -> Response | None:
 @merchant.after_request
 def finish_call(response: Response) -> Response:
     """End the fault, explain, journal, and release the webhooks; errors become answers, too."""
-    call = current_call()
+    call: Call = g.call
     try:
         if call.is_fault_begun and call.notes.fault is not None:
             response = end_fault(call, call.notes.fault, response)
@@ -110,7 +110,7 @@ def finish_call(response: Response) -> Response:
 @merchant.errorhandler(Exception)
 def answer_error(error: Exception) -> Response:
     """Answer a refused or failed call."""
-    return answer_for(current_call(), error)
+    return answer_for(g.call, error)
 
 
 def warn_of_empty_segment(call: Call) -> None:
