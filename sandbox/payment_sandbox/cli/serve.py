@@ -18,13 +18,7 @@ import click
 from click.core import ParameterSource
 
 from payment_sandbox.cli import activity, server_process
-from payment_sandbox.cli.options import (
-    LOOPBACK,
-    PORT_DEFAULT,
-    NumberOption,
-    Port,
-    print_once,
-)
+from payment_sandbox.cli.options import LOOPBACK, PORT_DEFAULT, NumberOption, Port, print_once
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.threads import start
