@@ -140,7 +140,7 @@ def fill_disconnected_listeners(project: Project, count: int) -> int:
     """Disconnect listeners."""
     for number in range(count):
         listener_of(project).disconnect(f"listener {number}")
-    return sum(listener_of(project).is_disconnected(f"listener {number}") for number in range(count))
+    return sum(f"listener {number}" in listener_of(project).replaced for number in range(count))
 
 
 def fill_answers(project: Project, count: int) -> int:

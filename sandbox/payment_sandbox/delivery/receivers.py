@@ -1,11 +1,11 @@
 """The receivers of webhooks: what they get and return, and the listener, which polls for its shop."""
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from itertools import count
-from threading import Condition
+from threading import Condition, Event
 from typing import Final, NamedTuple, Protocol
 
 from payment_sandbox.orders.webhooks import (
@@ -91,7 +91,7 @@ class OfferedAttempt:
     by_hand: int  # a unique number for a manual attempt, which is never a duplicate
     is_taken: bool = False  # by the newest listener
     reply: Reply | None = None  # the shop's answer
-    is_recorded: bool = False
+    recorded: Event = field(default_factory=Event)
 
     @property
     def webhook(self) -> str:
@@ -125,7 +125,8 @@ class ProjectListener:
         self.is_connected = False
         """Whether a listener has called, has not left, and has taken the last attempt in time."""
         self._name: str | None = None
-        self._replaced: dict[str, None] = {}  # listeners, oldest first
+        self.replaced: deque[str] = deque(maxlen=REPLACED_MAX)
+        """The listeners that have disconnected, or were replaced."""
 
     # As a receiver
 
@@ -154,7 +155,7 @@ class ProjectListener:
                 for label in offers:
                     self._offered.pop(label, None)
         return [
-            DeliveryOutcome(reply, attempt.real_at, partial(self._note_recorded, offer))
+            DeliveryOutcome(reply, attempt.real_at, offer.recorded.set)
             for offer, reply in replies
             if reply is not None
         ]
@@ -165,11 +166,6 @@ class ProjectListener:
         if offer.reply is None and not offer.is_over:
             return Reply(seconds * 1000, error=f"{no_answer_within(seconds)} from the listener")
         return offer.reply
-
-    def _note_recorded(self, offer: OfferedAttempt) -> None:
-        with self._changed:
-            offer.is_recorded = True
-            self._changed.notify_all()
 
     # For the project
 
@@ -184,10 +180,10 @@ class ProjectListener:
     def connect(self, name: str) -> bool:
         """Register a listener before it calls ``take``; return False if it has left, or was replaced."""
         with self._changed:
-            if name in self._replaced:
+            if name in self.replaced:
                 return False
             if self._name is not None and self._name != name:
-                self._refuse(self._name)
+                self.replaced.append(self._name)
             self._name, self.is_connected = name, True
             for offer in self._offered.values():
                 offer.is_taken = False
@@ -196,22 +192,12 @@ class ProjectListener:
     def disconnect(self, name: str) -> None:
         """Unregister a listener; its waiting and late calls become no-ops."""
         with self._changed:
-            if name:
-                self._refuse(name)
+            if name and name not in self.replaced:
+                self.replaced.append(name)
             if name == self._name:
                 self._name, self.is_connected = None, False
                 self._newest_call += 1
                 self._changed.notify_all()
-
-    def is_disconnected(self, name: str) -> bool:
-        """Whether a listener has disconnected, or was replaced."""
-        with self._changed:
-            return name in self._replaced
-
-    def _refuse(self, name: str) -> None:
-        self._replaced[name] = None
-        while len(self._replaced) > REPLACED_MAX:
-            del self._replaced[next(iter(self._replaced))]
 
     def take(self, timeout_seconds: float, is_over: Callable[[], bool]) -> list[OfferedAttempt]:
         """Wait for attempts to deliver; return an empty list on timeout, or once ``is_over`` is true."""
@@ -241,8 +227,7 @@ class ProjectListener:
                 return False
             offer.is_taken, offer.reply = True, reply
             self._changed.notify_all()
-            self._changed.wait_for(lambda: offer.is_recorded, RECORDED_SECONDS_MAX)
-            return offer.is_recorded
+        return offer.recorded.wait(RECORDED_SECONDS_MAX)
 
 
 _LISTENER: Final = Slot(ProjectListener)

@@ -231,7 +231,7 @@ def _record_attempt(sent: PreparedAttempt, outcome: DeliveryOutcome, is_copy: bo
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-        entry = _AttemptEntry(delivery, attempt, next_at)
+        entry = _AttemptEntry(delivery.order_id, delivery, attempt, next_at)
         edit.show("webhook", entry)
         if sent.epoch.advance_log is not None:
             edit.advance_log.append(entry.processed())
@@ -241,6 +241,7 @@ def _record_attempt(sent: PreparedAttempt, outcome: DeliveryOutcome, is_copy: bo
 class _AttemptEntry(NamedTuple):
     """The entry for watchers about an attempt, whose texts are masked."""
 
+    order_id: str
     delivery: Delivery
     attempt: WebhookAttempt
     next_at: datetime | None

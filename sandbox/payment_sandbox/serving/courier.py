@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from contextvars import copy_context
 from functools import partial
 from ssl import SSLContext
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.delivery.receivers import (
@@ -49,7 +50,8 @@ class Courier:
         """Return the receiver at an address: the application in this process, or a server on the network."""
         host = urlsplit(url).hostname or ""
         if destination.receiver is not None and (destination.hosts is None or host in destination.hosts):
-            return _ApplicationInProcess(self.run, destination.receiver, destination.on_waiting_thread)
+            application = destination.receiver
+            return _ApplicationInProcess(self.run, application, application, destination.on_waiting_thread)
         if self._local_only and not is_local(host) and host not in destination.allowed:
             advice = "deliver_to(app) delivers them to the shop, and "
             return _Nobody(
@@ -65,24 +67,23 @@ class Courier:
         self._threads.stop()
 
 
-class _Nobody:
+class _Nobody(NamedTuple):
     """No receiver, for a reason."""
 
-    def __init__(self, reason: str) -> None:
-        self._reason = reason
+    reason: str
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Return the reason as the error of each copy."""
-        return [DeliveryOutcome(Reply(0.0, error=self._reason), attempt.real_at)] * attempt.effect.copies
+        return [DeliveryOutcome(Reply(0.0, error=self.reason), attempt.real_at)] * attempt.effect.copies
 
 
-class _HttpAddress:
+class _HttpAddress(NamedTuple):
     """Servers on the network; all copies of a webhook are sent at the same time."""
 
-    def __init__(self, run: Run, send: Send, application: ProcessReceiver | None = None) -> None:
-        self._run = run
-        self._send = send
-        self._application = application
+    run: Run
+    send: Send
+    application: ProcessReceiver | None = None
+    on_waiting_thread: bool = False
 
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies on other threads, so that the time limit holds however the receiver behaves."""
@@ -90,26 +91,22 @@ class _HttpAddress:
         return [DeliveryOutcome(posting.wait(), attempt.real_at) for posting in postings]
 
     def _start(self, attempt: PreparedAttempt, *, on_this_thread: bool = False) -> Posting:
-        posting = Posting(attempt.request, self._send, attempt.timeout_seconds, self._application)
+        posting = Posting(attempt.request, self.send, attempt.timeout_seconds, self.application)
         if on_this_thread:
             posting.run_on_waiting_thread()
         else:  # with this context, so that the thread gets the event loop of a test
-            self._run(partial(copy_context().run, posting.run))
+            self.run(partial(copy_context().run, posting.run))
         return posting
 
 
 class _ApplicationInProcess(_HttpAddress):
     """A merchant's application in this process, by default on the thread that waits for the webhooks."""
 
-    def __init__(self, run: Run, application: ProcessReceiver, on_waiting_thread: bool) -> None:
-        super().__init__(run, application, application)
-        self._on_waiting_thread = on_waiting_thread
-
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send the copies one after the other, unless a fault sends them together."""
         if isinstance(attempt.effect, Together):
             return super().post(attempt)
-        on_this_thread = self._on_waiting_thread and caller().waiting_thread() is not None
+        on_this_thread = self.on_waiting_thread and caller().waiting_thread() is not None
         outcomes: list[DeliveryOutcome] = []
         for _ in range(attempt.effect.copies):
             sent_at = wall_now() if outcomes else attempt.real_at

@@ -89,20 +89,16 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
 
 def describe_failure(error: BaseException, url: str) -> str:
     """Describe the failure of a request to this URL in a sentence with the address."""
-    for cause in causes(error):
-        if isinstance(cause, ssl.SSLError) and cause.reason in HTTP_REASONS:
-            return f"{address_of(url)} serves plain http, but the address says https"
-        for kind, sentence in SENTENCES:
-            if isinstance(cause, kind) and (kind is not OSError or cause.strerror):
-                return sentence.format(address=address_of(url), host=urlsplit(url).hostname, cause=cause)
-    return f"{type(error).__name__}: {error}"
-
-
-def address_of(url: str) -> str:
-    """Return the host and port of a URL."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{host}:{port_of(parts)}"
+    address = f"{host}:{port_of(parts)}"
+    for cause in causes(error):
+        if isinstance(cause, ssl.SSLError) and cause.reason in HTTP_REASONS:
+            return f"{address} serves plain http, but the address says https"
+        for kind, sentence in SENTENCES:
+            if isinstance(cause, kind) and (kind is not OSError or cause.strerror):
+                return sentence.format(address=address, host=parts.hostname, cause=cause)
+    return f"{type(error).__name__}: {error}"
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -128,7 +128,7 @@ def _wait_for_offers(
     if not listener.connect(name):
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
-        project.forward_webhooks(forward_to, unless=lambda: listener.is_disconnected(name))
+        project.forward_webhooks(forward_to, unless=lambda: name in listener.replaced)
     project.send_unsent()
     until_seconds = min(max(timeout_seconds, 0.0), LISTEN_SECONDS_MAX)
     return listener.take(until_seconds, lambda: project.events.is_ended)
