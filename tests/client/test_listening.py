@@ -14,7 +14,7 @@ from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.listening import ForwardedWebhook, Listener
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
-from payment_sandbox.serving.posting import post_webhook
+from payment_sandbox.serving.courier import post_webhook
 from tests.support.driver import Sandbox, card
 from tests.support.nursery import Nursery
 from tests.support.ports import free_port

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from payment_sandbox.orders.webhooks import Undelivered, WebhookRequest
-from payment_sandbox.serving.posting import ANSWER_BYTES_MAX, post_over_network
+from payment_sandbox.serving.courier import ANSWER_BYTES_MAX, post_over_network
 from payment_sandbox.serving.sessions import trusting_context
 from tests.serving.test_tls import certificate_files
 

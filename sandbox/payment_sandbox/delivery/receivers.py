@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count
 from threading import Condition, Event
 from typing import Final, NamedTuple, Protocol
 
@@ -25,8 +24,6 @@ from payment_sandbox.scenarios.effects import WebhookEffect
 REPORT_SECONDS_MAX: Final = 2.0  # for the report of the shop's answer, after the time limit of the attempt
 RECORDED_SECONDS_MAX: Final = 5.0
 REPLACED_MAX: Final = 100  # replaced listeners to remember
-
-_manual_numbers = count(1)
 
 
 class PreparedAttempt(NamedTuple):
@@ -88,7 +85,6 @@ class OfferedAttempt:
 
     attempt: PreparedAttempt
     copy: int
-    by_hand: int  # a unique number for a manual attempt, which is never a duplicate
     is_taken: bool = False  # by the newest listener
     reply: Reply | None = None  # the shop's answer
     recorded: Event = field(default_factory=Event)
@@ -101,9 +97,10 @@ class OfferedAttempt:
 
     @property
     def label(self) -> str:
-        """The identity of the attempt."""
-        parts = (self.webhook, self.attempt.delivery.next_number, self.copy, self.by_hand or None)
-        return "/".join(str(part) for part in parts if part is not None)
+        """The identity of the attempt; one by hand is never a duplicate."""
+        attempt = self.attempt
+        by_hand = f"/{attempt.real_at:%H%M%S.%f}" if attempt.queued.forced else ""
+        return f"{self.webhook}/{attempt.delivery.next_number}/{self.copy}{by_hand}"
 
     @property
     def is_over(self) -> bool:
@@ -135,10 +132,8 @@ class ProjectListener:
 
         A listener that does not take them in time counts as disconnected.
         """
-        seconds = attempt.timeout_seconds
-        by_hand = next(_manual_numbers) if attempt.queued.forced else 0
-        copies = range(1, attempt.effect.copies + 1)
-        offers = {offer.label: offer for offer in (OfferedAttempt(attempt, copy, by_hand) for copy in copies)}
+        seconds, copies = attempt.timeout_seconds, range(1, attempt.effect.copies + 1)
+        offers = {offer.label: offer for offer in (OfferedAttempt(attempt, copy) for copy in copies)}
         first = next(iter(offers.values()))
         with self._changed:
             self._offered |= offers

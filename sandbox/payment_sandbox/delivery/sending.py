@@ -89,7 +89,12 @@ class ProjectSender:
                 attempt = _prepare(project, epoch, queued)
                 if attempt is None:
                     break
-                outcomes = self._receive(attempt)
+                if (reply := attempt.effect.reply) is not None:  # it is decided, and nothing is sent
+                    outcomes = [DeliveryOutcome(reply, attempt.real_at)]
+                elif attempt.request.url == epoch.state.settings.forward_to:
+                    outcomes = listener_of(project).post(attempt)
+                else:
+                    outcomes = self._find_receiver(attempt.request.url).post(attempt)
                 for copy, outcome in enumerate(outcomes):
                     _until_stored(outbox, _record_attempt, attempt, outcome, copy > 0)
                     if outcome.on_recorded is not None:
@@ -101,14 +106,6 @@ class ProjectSender:
         except Exception:  # the next webhook must still be delivered
             log.exception("webhook %s of project %s was not delivered", queued.delivery_id, self._project_id)
         return True
-
-    def _receive(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
-        if (reply := attempt.effect.reply) is not None:  # the outcome is decided, and nothing is sent
-            return [DeliveryOutcome(reply, attempt.real_at)]
-        url = attempt.request.url
-        is_forwarded = url == attempt.epoch.state.settings.forward_to
-        receiver = listener_of(attempt.project) if is_forwarded else self._find_receiver(url)
-        return receiver.post(attempt)
 
 
 def _until_stored(outbox: Outbox, work: Callable[..., bool | None], *arguments: Any) -> bool | None:

@@ -165,10 +165,10 @@ class Outbox:
     def release(self, held: HeldDeliveries) -> None:
         """Queue the held webhooks, and stop holding; a second call is a no-op."""
         with self._changed:
-            entries, held.entries, held.is_over = held.entries, deque(), True
-            for entry in entries if not self.is_closed else ():
-                self._move(entry, QUEUED)
-        if entries:
+            held.is_over, is_empty = True, not held.entries
+            while held.entries and not self.is_closed:
+                self._move(held.entries.popleft(), QUEUED)
+        if not is_empty:
             self.start()
 
     # Send
@@ -196,53 +196,45 @@ class Outbox:
 
     def send_due(self, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Send what is queued, one after the other; another thread goes on once ``is_enough`` is true."""
+        if self._send_all(self._queue, is_enough):
+            self.start()
+
+    def send_held(self, held: HeldDeliveries) -> None:
+        """Send the held webhooks on this thread, and return once they are answered."""
+        self._send_all(held.entries, lambda: False)
+        self.release(held)
+
+    def _send_all(self, entries: deque[OutboxEntry], is_enough: Callable[[], bool]) -> bool:
+        """Send entries, and return whether there were enough."""
+        is_over = False
         with during_delivery(self):
-            is_over, entry = False, self._next()
+            entry = self._next(entries)
             while entry is not None:
                 try:
                     entry.result = DONE if self._sender.send(self, entry.queued) else UNSENT
                 except BaseException:  # such as KeyboardInterrupt on a test's thread, whose run ends
-                    self._next(entry, is_over=True)
+                    self._next(entries, entry, is_over=True)
                     raise
                 is_over = is_enough()
-                entry = self._next(entry, is_over=is_over)
-        if is_over:
-            self.start()
+                entry = self._next(entries, entry, is_over=is_over)
+        return is_over
 
-    def _next(self, sent: OutboxEntry | None = None, *, is_over: bool = False) -> OutboxEntry | None:
-        """End an attempt, and take the next webhook; None if there is none for this thread."""
+    def _next(
+        self, entries: deque[OutboxEntry], sent: OutboxEntry | None = None, *, is_over: bool = False
+    ) -> OutboxEntry | None:
+        """End an attempt, and take the next entry; None if there is none for this thread."""
         with self._changed:
             if sent is not None:
-                self._end(sent)
-            self._is_carried = bool(self._queue) and not is_over
-            if not self._is_carried:
+                self._move(sent, sent.result)
+                self._changed.notify_all()
+                if not (self._pending or self.is_closed):
+                    self._sender.on_idle()
+            is_over = is_over or not entries or self.is_closed
+            if entries is self._queue:
+                self._is_carried = not is_over
+            if is_over:
                 return None
-            entry = self._queue.popleft()
-            self._move(entry, SENDING)
-            return entry
-
-    def _end(self, entry: OutboxEntry) -> None:
-        self._move(entry, entry.result)
-        self._changed.notify_all()
-        if not (self._pending or self.is_closed):
-            self._sender.on_idle()
-
-    def send_held(self, held: HeldDeliveries) -> None:
-        """Send the held webhooks on this thread, and return once they are answered."""
-        with during_delivery(self):
-            while (entry := self._take_held(held)) is not None:
-                try:
-                    entry.result = DONE if self._sender.send(self, entry.queued) else UNSENT
-                finally:
-                    with self._changed:
-                        self._end(entry)
-        self.release(held)
-
-    def _take_held(self, held: HeldDeliveries) -> OutboxEntry | None:
-        with self._changed:
-            if not held.entries or self.is_closed:
-                return None
-            entry = held.entries.popleft()
+            entry = entries.popleft()
             self._move(entry, SENDING)
             return entry
 
@@ -274,9 +266,10 @@ class Outbox:
                 ended_max = self._ended + EXTRA_DELIVERIES_MAX
             return ended_max is not None and self._ended >= ended_max
 
-        if (waiting := caller().waiting_thread()) is not None:
+        own = caller()
+        if (waiting := own.waiting_thread()) is not None:
             waiting.send_due(lambda: is_settled() or is_enough() or monotonic_seconds() >= until_seconds)
-        if caller().is_handling(self):  # the callback would wait for its own end
+        if own.is_handling(self):  # the callback would wait for its own end
             return True
         remaining_seconds = max(until_seconds - monotonic_seconds(), 0.0)
         with self._changed:

@@ -11,7 +11,7 @@ from payment_sandbox.cli.remote.declaring import is_for_programs, remote, with_s
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.listening import ForwardedWebhook, Listener, ListenerReplaced
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.serving.posting import post_webhook
+from payment_sandbox.serving.courier import post_webhook
 
 STOP_SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)

@@ -17,7 +17,7 @@ from types import CodeType, FrameType
 from typing import Final
 from weakref import WeakSet
 
-from payment_sandbox.serving.posting import LOCATION_PREFIX
+from payment_sandbox.serving.courier import LOCATION_PREFIX
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import causes
 
@@ -30,7 +30,7 @@ WORKER_THREADS: Final = (
 )
 FRAME_PATTERN: Final = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)')
 SANDBOX_FOLDER: Final = str(Path(__file__).parents[2]) + os.sep
-POSTING_MODULE: Final = os.path.join(SANDBOX_FOLDER, "serving", "posting.py")
+COURIER_MODULE: Final = os.path.join(SANDBOX_FOLDER, "serving", "courier.py")
 LIBRARY_FOLDERS: Final = (
     SANDBOX_FOLDER,
     *{f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")},
@@ -151,7 +151,7 @@ def location_on_thread(thread_id: int) -> str:
 def _handler_frames(frame: FrameType | None) -> list[FrameSummary]:
     """Return the frames of a thread since it began to deliver a webhook, outermost first."""
     frames = list(StackSummary.extract(walk_stack(frame)))[::-1] if frame is not None else []
-    begin = (index + 1 for index, each in enumerate(frames) if each.filename == POSTING_MODULE)
+    begin = (index + 1 for index, each in enumerate(frames) if each.filename == COURIER_MODULE)
     return frames[max(begin, default=0) :]
 
 

@@ -181,7 +181,7 @@ def _offer_record(offer: OfferedAttempt) -> records.Offer:
         "id": offer.label,
         "webhook": f"{offer.webhook}/{offer.copy}",
         "number": attempt.delivery.next_number,
-        "by_hand": offer.by_hand > 0,
+        "by_hand": attempt.queued.forced,
         "at": timestamp(attempt.at),
         "order_id": attempt.delivery.order_id,
         "status": attempt.delivery.status,

@@ -6,8 +6,8 @@ from itertools import chain, repeat
 import pytest
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, ReceiverAnswer, Undelivered, WebhookRequest
-from payment_sandbox.serving import posting
-from payment_sandbox.serving.posting import Posting
+from payment_sandbox.serving import courier
+from payment_sandbox.serving.courier import Posting
 
 
 def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +17,7 @@ def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("read timeout=5.0")
 
     readings = chain([0.0, TIMEOUT_SECONDS], repeat(0.0))
-    monkeypatch.setattr(posting, "monotonic_seconds", readings.__next__)
+    monkeypatch.setattr(courier, "monotonic_seconds", readings.__next__)
     delivery = Posting(WebhookRequest("http://127.0.0.1/", {}, b""), time_out, TIMEOUT_SECONDS)
     delivery.run()
     assert delivery.wait().error == "no answer within 5 seconds"
@@ -26,6 +26,6 @@ def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_port_0_is_not_port_80() -> None:
     """Nothing listens on port 0, and no other port takes its place."""
     with pytest.raises(Undelivered, match="port 0"):
-        posting.post_over_network(
+        courier.post_over_network(
             WebhookRequest("http://127.0.0.1:0/", {}, b"{}"), lambda status: None, TIMEOUT_SECONDS
         )
