@@ -150,11 +150,6 @@ class ScenarioRule(NamedTuple):
     then: Mapping[str, Any]
     times: int | None = None
 
-    def may_decide(self, subject: Subject, used: int) -> bool:
-        """Whether an unspent rule has an outcome for an attempt that meets its conditions."""
-        is_unspent = self.times is None or used < self.times
-        return is_unspent and outcome_applies(self.then, subject.outcome_keys, subject.screenings)
-
 
 class WebhookRule(NamedTuple):
     """An effect on delivery attempts, selected by order, order status and attempt number."""
@@ -206,7 +201,10 @@ class Scenario(NamedTuple):
             named = rule.when.payment_methods
             if named is not None and named.isdisjoint(subject.methods):
                 continue  # most rules of the default scenario name other methods
-            if rule.when.holds(subject) and rule.may_decide(subject, uses.get(index, 0)):
+            is_spent = rule.times is not None and uses.get(index, 0) >= rule.times
+            if is_spent or not rule.when.holds(subject):
+                continue
+            if outcome_applies(rule.then, subject.outcome_keys, subject.screenings):
                 return ScenarioDecision(self, subject, index)
         spent = {index for index, used in uses.items() if used == self.rules[index].times}
         return ScenarioDecision(self, subject, None, frozenset(spent) if spent else NO_SPENT_RULES)

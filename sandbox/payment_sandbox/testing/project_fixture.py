@@ -152,7 +152,33 @@ class ShopInProcess:
         if interval.is_zero or interval.extra < timedelta():
             raise ValueError(f"every takes a positive period; not {period!r}")
         project = self._in_process("every")
-        run, epoch = job_runner(label, job, lambda: project.is_rehearsed), project.epoch
+        epoch = project.epoch
+
+        def run() -> str | None:
+            try:
+                loop = CALLING_LOOP.get()
+                if not iscoroutinefunction(job):
+                    if loop is None:
+                        job()
+                    else:
+                        loop.call(job)
+                elif loop is not None:
+                    loop.run(job, JOB_SECONDS_MAX)
+                else:
+                    own = loops.OwnLoop()
+                    try:
+                        own.run(job, JOB_SECONDS_MAX)
+                    finally:
+                        own.close()
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}{receiving.line_of_error(error)}"
+                if not project.is_rehearsed:
+                    warnings.warn(
+                        PaymentJobWarning(f"the shop's job {label} failed: {problem}"), stacklevel=2
+                    )
+                return problem
+            return None
+
         epoch.jobs.append(Job(label, interval, interval.after(epoch.now()), outside_flask(run)))
 
     @contextmanager
@@ -418,35 +444,3 @@ Work = Callable[[], Any]
 
 class PaymentJobWarning(UserWarning):
     """A job of the shop raised an exception."""
-
-
-def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:
-    """Return a function that runs the job once, on the test's event loop if any, and returns any error.
-
-    The function warns about an error, except in a rehearsal, where jobs may fail.
-    """
-
-    def run() -> str | None:
-        try:
-            loop = CALLING_LOOP.get()
-            if not iscoroutinefunction(work):
-                if loop is None:
-                    work()
-                else:
-                    loop.call(work)
-            elif loop is not None:
-                loop.run(work, JOB_SECONDS_MAX)
-            else:
-                own = loops.OwnLoop()
-                try:
-                    own.run(work, JOB_SECONDS_MAX)
-                finally:
-                    own.close()
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}{receiving.line_of_error(error)}"
-            if not is_rehearsed():
-                warnings.warn(PaymentJobWarning(f"the shop's job {name} failed: {problem}"), stacklevel=2)
-            return problem
-        return None
-
-    return run

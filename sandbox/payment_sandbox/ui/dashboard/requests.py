@@ -79,17 +79,6 @@ class RequestQuery(NamedTuple):
     before: str = ""
     top: str = ""  # the first row; newer ones are counted
 
-    def matches_call(self, entry: LoggedRequest) -> bool:
-        """Whether a call is in the list; the text is not compared."""
-        is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
-        return self.show not in (WEBHOOKS, UNDELIVERED) and (self.show != REFUSED or is_refused)
-
-    def matches_webhook(self, delivery: Delivery) -> bool:
-        """Whether a webhook is in the list; the text is not compared."""
-        if self.show in (CALLS, REFUSED):
-            return False
-        return self.show != UNDELIVERED or delivery.outcome != DeliveryState.DELIVERED
-
 
 Entry = LoggedRequest | Delivery
 """An entry of the list."""
@@ -117,12 +106,15 @@ def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delive
     logs = order_logs(epoch).values() if text else ()
     texts = chain.from_iterable(log.derive(_texts) for log in logs)
     matching = {entry_id for entry_id, searched in texts if text in searched}
-    without_address = [each for each in unsent if not each.url]
-    calls = filter(query.matches_call, reversed(epoch.journal.of(LoggedRequest)))
-    webhooks, unsent_entries = (
-        filter(query.matches_webhook, reversed(known))
-        for known in (epoch.store.deliveries(), without_address)
-    )
+
+    def is_listed(entry: Entry) -> bool:
+        if isinstance(entry, LoggedRequest):
+            is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
+            is_shown = query.show in ("", "all", CALLS) or (query.show == REFUSED and is_refused)
+        else:
+            is_behind = entry.outcome != DeliveryState.DELIVERED
+            is_shown = query.show in ("", "all", WEBHOOKS) or (query.show == UNDELIVERED and is_behind)
+        return is_shown and (not text or entry.id in matching)
 
     def place(entry: Entry) -> int:
         if isinstance(entry, LoggedRequest):
@@ -130,11 +122,13 @@ def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delive
         reached = epoch.journal.of(ReachedStatus, (entry.order_id,))
         return max((number_of(each) for each in reached if each.status == entry.status), default=0)
 
-    lists: list[Iterator[Entry]] = [
-        (entry for entry in each if not text or entry.id in matching)
-        for each in (calls, webhooks, unsent_entries)
+    lists: list[Sequence[Entry]] = [
+        epoch.journal.of(LoggedRequest),
+        epoch.store.deliveries(),
+        [each for each in unsent if not each.url],
     ]
-    return heapq.merge(*lists, key=place, reverse=True)
+    listed = (filter(is_listed, reversed(entries)) for entries in lists)
+    return heapq.merge(*listed, key=place, reverse=True)
 
 
 def _find_entry(project: Project, entry_id: str) -> Entry | None:
