@@ -245,7 +245,7 @@ class Front:
     def _limits_of_body(self, environ: Mapping[str, Any]) -> tuple[int, float]:
         """Return the bytes and the seconds of a body; a snapshot of a known project may be larger."""
         path = environ["PATH_INFO"]
-        snapshot = None if path.startswith(MERCHANT_PATHS) else SNAPSHOT_PATH.search(path)
+        snapshot = None if path.startswith(MERCHANT_PATHS) else SNAPSHOT_PATH.compiled.search(path)
         if snapshot is not None:
             key = parse_api_key(environ.get("HTTP_AUTHORIZATION")) or ""
             project = self._registry.find_by_id(snapshot[1]) if snapshot[1] else self._registry.find(key)

@@ -292,16 +292,14 @@ def order_record(project: Project, order: Order) -> dict[str, Any]:
     The customer is shown in full or reduced, depending on the settings; a failed order has the reason of its
     newest attempt, and an order of a QR request that request's id among the extra data.
     """
-    sent, reason, methods = order.sent, order.reason, order.payment_methods
-    if reason is None and order.status == OrderStatus.ERROR and order.transactions:
-        reason = customer_message_of(order, order.transactions[-1])
+    sent, methods = order.sent, order.payment_methods
     computed: dict[str, Any] = {
         "merchant_id": project.merchant_id,
         "project_id": project.project_id,
         "payment_methods": None if methods is None else list(methods),
         "order_lines": [LINE.record(line, sent=line.additional) for line in order.order_lines] or None,
         "transactions": [transaction_record(project, order, attempt) for attempt in order.transactions],
-        "reason": reason,
+        "reason": _reason_of(order),
         "order_url": page_urls.order_url(project, order) if order.has_page else None,
     }
     if sent.get("customer") is not None and project.epoch.state.settings.reduced_customer:
@@ -309,3 +307,8 @@ def order_record(project: Project, order: Order) -> dict[str, Any]:
     if order.bankqr_id is not None:
         computed["extra"] = {**(sent.get("extra") or {}), "bankqr_id": order.bankqr_id}
     return ORDER.record(order, computed, sent)
+
+
+def _reason_of(order: Order) -> str | None:
+    attempts = order.transactions if order.status == OrderStatus.ERROR else ()
+    return customer_message_of(order, attempts[-1]) if attempts and order.reason is None else order.reason
