@@ -14,7 +14,7 @@ from payment_sandbox.cli.serve import serve
 from payment_sandbox.extensions import MCP_EXTRA, NotInstalled, missing_library
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
-from payment_sandbox.loading import load_module, load_server_libraries
+from payment_sandbox.loading import load_module
 from payment_sandbox.operations import review_scenario
 from payment_sandbox.orders.refusals import Invalid, Unknown
 from payment_sandbox.version import __version__
@@ -70,9 +70,7 @@ def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
     if context.invoked_subcommand != serve.name and is_silent_on_interrupt():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # for cleanup; serve has its own handler
-    if context.invoked_subcommand == serve.name:
-        load_server_libraries()
-    else:
+    if context.invoked_subcommand != serve.name:
         gc.enable()
     if context.invoked_subcommand is None:
         say(*context.get_help().split("\n"), to_stderr=True)
