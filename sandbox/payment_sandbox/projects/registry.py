@@ -239,10 +239,6 @@ class Registry:
         """Return all projects, oldest first."""
         return list(self._contents.by_id.values())
 
-    def find_by_name(self, name: str) -> Project | None:
-        """Find a project by its id or key digest."""
-        return self._contents.by_id.get(name) or self._contents.by_digest.get(name)
-
     def count(self) -> int:
         """Return the number of projects."""
         return len(self._contents.by_id)

@@ -34,8 +34,6 @@ TEST_MODE: Final = "test"
 LINES_DECIDE: Final = "lines"
 AFTER_RESPONSE: Final = "after_response"
 BEFORE_RESPONSE: Final = "before_response"
-TIMEOUT_RANGE: Final = (0.1, 60.0)
-"""The bounds of ``webhook_timeout``, in seconds."""
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
 
 
@@ -63,15 +61,6 @@ class IssuerPart(FormPart):
 
 
 REFERENCE_DATE: Final = datetime(2000, 1, 1, tzinfo=UTC)  # a reference date for adding a period
-SECONDS_MAX: Final = 300 * 366 * 86_400.0
-
-
-def real_seconds(period: str) -> float:
-    """Convert a period to real seconds; at most 300 years."""
-    try:
-        return min((Period.parse(period).after(REFERENCE_DATE) - REFERENCE_DATE).total_seconds(), SECONDS_MAX)
-    except OverflowError:  # beyond the calendar
-        return SECONDS_MAX
 
 
 class Setting(NamedTuple):
@@ -133,7 +122,7 @@ class Settings:
     webhook_timeout: float = setting(
         TIMEOUT_SECONDS,  # SET-57
         Number(
-            validate=validate.Range(*TIMEOUT_RANGE, error="must be between {min} and {max}"),
+            validate=validate.Range(0.1, 60.0, error="must be between {min} and {max}"),
             about="The real seconds that a webhook waits for the answer of the shop.",
         ),
         10,
@@ -214,7 +203,12 @@ class Settings:
     @cached_property
     def idle_seconds_max(self) -> float | None:
         """The real seconds without a call after which the project is deleted; None means never."""
-        return None if self.expires_after is None else real_seconds(self.expires_after)
+        if self.expires_after is None:
+            return None
+        try:
+            return (Period.parse(self.expires_after).after(REFERENCE_DATE) - REFERENCE_DATE).total_seconds()
+        except OverflowError:  # beyond the calendar
+            return None
 
     @cached_property
     def features(self) -> frozenset[str]:
