@@ -13,7 +13,6 @@ from payment_sandbox.projects.outbox import (
     MOVES,
     HeldDeliveries,
     Outbox,
-    OutboxEntry,
     QueuedDelivery,
     SendingState,
 )
@@ -135,6 +134,6 @@ def test_an_entry_makes_no_other_moves(outbox: Outbox, before: SendingState | No
     """Moves that are missing from the table fail."""
     if to in MOVES.get(before, ()):
         return
-    entry = OutboxEntry(QueuedDelivery("a webhook", "an order"), before)
+    entry = QueuedDelivery("a webhook", "an order", state=before)
     with pytest.raises(AssertionError, match=to):
         outbox._move(entry, to)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
 from threading import Condition
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from payment_sandbox.projects.caller import caller, during_delivery
 from payment_sandbox.projects.locks import OUTBOX, ranked_lock
@@ -55,6 +55,7 @@ MOVES: Final[Mapping[SendingState | None, Collection[SendingState]]] = {
     SENDING: (DONE, UNSENT),
 }
 """The possible moves by the state before; None for a new entry."""
+ORDER_ID: Final = attrgetter("order_id")
 EXTRA_DELIVERIES_MAX: Final = 50
 """Deliveries that a caller awaits in addition to its own, because they may be caused by handlers of these.
 
@@ -62,14 +63,17 @@ They look like deliveries caused by other clients. Without the limit, a caller w
 """
 
 
-class QueuedDelivery(NamedTuple):
-    """A queued delivery; a manual resend is ``forced``, and may have another URL or body."""
+@dataclass(slots=True, eq=False)
+class QueuedDelivery:
+    """One sending of a webhook; a manual resend is ``forced``, and may have another URL or body."""
 
     delivery_id: str
     order_id: str
     forced: bool = False
     url: str | None = None
     body: str | None = None
+    state: SendingState | None = None  # only its outbox changes it
+    result: SendingState = DONE
 
     @property
     def is_changed(self) -> bool:
@@ -78,23 +82,11 @@ class QueuedDelivery(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class OutboxEntry:
-    """One sending of a webhook; only its outbox changes it."""
-
-    queued: QueuedDelivery
-    state: SendingState | None = None
-    result: SendingState = DONE
-
-
-ORDER_ID: Final = attrgetter("queued.order_id")
-
-
-@dataclass(slots=True, eq=False)
 class HeldDeliveries:
     """The webhooks of one call that are held until its response is sent."""
 
     outbox: "Outbox"
-    entries: deque[OutboxEntry] = field(default_factory=deque)
+    entries: deque[QueuedDelivery] = field(default_factory=deque)
     precede_response: bool = False  # whether the call sends them itself, before its response
     wakes_scheduler: bool = False  # whether the agenda has a new earliest entry
     is_over: bool = False
@@ -132,13 +124,13 @@ class Outbox:
     def __init__(self, sender: Sender | None = None) -> None:
         self._sender: Sender = sender  # type: ignore[assignment]  # used for entries only
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
-        self._pending: dict[OutboxEntry, None] = {}  # those that callers wait for, oldest first
-        self._queue: deque[OutboxEntry] = deque()
+        self._pending: dict[QueuedDelivery, None] = {}  # those that callers wait for, oldest first
+        self._queue: deque[QueuedDelivery] = deque()
         self._ended = 0  # the number of webhooks that are no longer pending
         self._is_carried = False
         self.is_closed = sender is None
 
-    def _move(self, entry: OutboxEntry, to: SendingState) -> None:
+    def _move(self, entry: QueuedDelivery, to: SendingState) -> None:
         """Move an entry; the caller holds the lock."""
         before, entry.state = entry.state, to
         assert to in MOVES.get(before, ()), f"a webhook moved from {before!r} to {to!r}"
@@ -150,12 +142,11 @@ class Outbox:
             del self._pending[entry]
             self._ended += 1
 
-    def put(self, queued: QueuedDelivery, held: HeldDeliveries | None = None) -> None:
+    def put(self, entry: QueuedDelivery, held: HeldDeliveries | None = None) -> None:
         """Queue or hold a webhook."""
         with self._changed:
             if self.is_closed:
                 return
-            entry = OutboxEntry(queued)
             if held is not None and held.is_holding(self):
                 self._move(entry, HELD)
                 held.entries.append(entry)
@@ -204,14 +195,14 @@ class Outbox:
         self._send_all(held.entries, lambda: False)
         self.release(held)
 
-    def _send_all(self, entries: deque[OutboxEntry], is_enough: Callable[[], bool]) -> bool:
+    def _send_all(self, entries: deque[QueuedDelivery], is_enough: Callable[[], bool]) -> bool:
         """Send entries, and return whether there were enough."""
         is_over = False
         with during_delivery(self):
             entry = self._next(entries)
             while entry is not None:
                 try:
-                    entry.result = DONE if self._sender.send(self, entry.queued) else UNSENT
+                    entry.result = DONE if self._sender.send(self, entry) else UNSENT
                 except BaseException:  # such as KeyboardInterrupt on a test's thread, whose run ends
                     self._next(entries, entry, is_over=True)
                     raise
@@ -220,8 +211,8 @@ class Outbox:
         return is_over
 
     def _next(
-        self, entries: deque[OutboxEntry], sent: OutboxEntry | None = None, *, is_over: bool = False
-    ) -> OutboxEntry | None:
+        self, entries: deque[QueuedDelivery], sent: QueuedDelivery | None = None, *, is_over: bool = False
+    ) -> QueuedDelivery | None:
         """End an attempt, and take the next entry; None if there is none for this thread."""
         with self._changed:
             if sent is not None:
@@ -302,7 +293,7 @@ class Outbox:
     def pending(self) -> list[str]:
         """Return the ids of the webhooks that are held, queued or sent, oldest first."""
         with self._changed:
-            return [entry.queued.delivery_id for entry in self._pending]
+            return [entry.delivery_id for entry in self._pending]
 
     def close(self) -> None:
         """Drop all webhooks except those being sent, and accept no more."""
