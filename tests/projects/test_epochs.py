@@ -5,9 +5,9 @@ from threading import Thread
 
 import pytest
 
+from payment_sandbox.operations.advance import advance_clock, catch_up
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.move_clock import advance_clock, catch_up
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import LoggedFailure

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from payment_sandbox.operations.move_clock import advance_clock
+from payment_sandbox.operations.advance import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import (
     AgendaEvent,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from payment_sandbox.operations.advance import advance_clock, change_clock
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.projects.journal import LoggedFailure
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import NotStored

@@ -1,17 +1,28 @@
-"""Clock advances: each event runs at its own time, after the webhooks of earlier events."""
+"""The clock of a project: freeze it, run it, set it forward, or advance it event by event.
+
+Each event runs at its own time, after the webhooks of earlier events.
+"""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 from payment_sandbox.kernel.timeline import DueItem
-from payment_sandbox.kernel.times import LAST_MOMENT, timestamp
-from payment_sandbox.operations.agenda import applies, clean_up_agenda, event, job_event, next_due
+from payment_sandbox.kernel.times import LAST_MOMENT, Period, timestamp
+from payment_sandbox.operations.agenda import (
+    applies,
+    clean_up_agenda,
+    event,
+    job_event,
+    must_catch_up,
+    next_due,
+)
 from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.commands import AttemptDelivery, Command, PerformAction
-from payment_sandbox.orders.refusals import ClockBusy
+from payment_sandbox.orders.refusals import ClockBusy, Invalid, Violation
+from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, FailedCommand, ProcessedEvent
 from payment_sandbox.projects.jobs import JOB_KIND, Job
@@ -59,6 +70,7 @@ ADVANCE_RUNNING: Final = (
     "those of pytest-run-parallel, need a project each: payment_sandbox_server.project()"
 )
 EVENTS_MAX: Final = 10_000
+FORWARD_EVENTS_MAX: Final = 10_000_000
 TIMEOUT_SECONDS: Final = 60.0
 UNANSWERED_SHOWN_MAX: Final = 100
 
@@ -343,3 +355,69 @@ def _record_failed_command(project: Project, epoch: Epoch, due: DueItem[Command]
         epoch.journal.add([failure])
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
+
+
+def advance_clock(
+    project: Project, aim: Mapping[str, Any], limits: AdvanceLimits | None = None
+) -> AdvanceResult:
+    """Advance ``by`` a period, ``to`` a time, or ``until`` the next event or until idle (CTL-13).
+
+    Raises:
+        Invalid: the time is in the past.
+        ClockBusy: another advance is running.
+    """
+    if "until" in aim:
+        return advance(project, None, next_only=aim["until"] == "next", limits=limits)
+    if "by" in aim:
+        return advance(project, Period.parse(aim["by"]).after, limits=limits)
+    return advance(project, _advance_to(aim["to"], "to"), limits=limits)
+
+
+def catch_up(project: Project) -> None:
+    """Run the due events of a running clock, whatever its rate."""
+    if must_catch_up(project):
+        run_due(project)
+
+
+def change_clock(
+    project: Project, mode: str | None = None, rate: float | None = None, now: datetime | None = None
+) -> AdvanceResult:
+    """Set the clock forward, then freeze or run it (CTL-12).
+
+    Returns:
+        The advance. The mode and rate change even if a limit stopped the advance early.
+
+    Raises:
+        Invalid: the time is in the past; nothing changes.
+        ClockBusy: an advance is running.
+    """
+    # The advance also runs the events due now, so that changing the mode does not skip them.
+    aim = _advance_to(now, "now") if now is not None else _stay_at_now
+    with report_progress(project):
+        result = advance(project, aim, limits=AdvanceLimits(FORWARD_EVENTS_MAX))
+        with project.edit() as edit:
+            running = None if mode is None else mode != FROZEN
+            clock = edit.state.clock.set(edit.now, running=running, rate=rate)
+            edit.state = edit.state._replace(clock=clock)
+            edit.publish("clock", now=timestamp(edit.now), mode=clock.mode, rate=clock.rate)
+    project.services.wake(project)
+    return result
+
+
+def _stay_at_now(now: datetime) -> datetime:
+    return now
+
+
+def _advance_to(moment: datetime, path: str) -> TargetTime:
+    def target(now: datetime) -> datetime:
+        if moment < now:
+            raise Invalid(
+                [
+                    Violation(
+                        path, f"is in the past: the clock only moves forward, and it is now {now.isoformat()}"
+                    )
+                ]
+            )
+        return moment
+
+    return target

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import advance_clock
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order

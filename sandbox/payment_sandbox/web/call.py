@@ -12,8 +12,8 @@ from flask import Request, g
 from flask.globals import request_ctx
 
 from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.operations.advance import catch_up
 from payment_sandbox.operations.agenda import clean_up_agenda
-from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.caller import Caller

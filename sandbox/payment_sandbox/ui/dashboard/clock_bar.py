@@ -4,8 +4,7 @@ from typing import Final
 
 from flask import Response
 
-from payment_sandbox.operations.advance import stop_advance
-from payment_sandbox.operations.move_clock import advance_clock, change_clock
+from payment_sandbox.operations.advance import advance_clock, change_clock, stop_advance
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.ui.dashboard.frame import FORM_FACTS, enter, form_page, url

@@ -10,9 +10,9 @@ from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.messages import translate_reason
 from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.operations.act import detail_violations
+from payment_sandbox.operations.advance import change_clock
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.move_clock import change_clock
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, OrderNotCancellable, Unknown

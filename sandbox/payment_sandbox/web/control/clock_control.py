@@ -11,8 +11,8 @@ from payment_sandbox.forms import Form, PeriodText, Problem, Whole, checks
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.kernel.descriptions import Key
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations import advance as advances
 from payment_sandbox.operations import agenda as agendas
-from payment_sandbox.operations import move_clock
 from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS, AdvanceLimits, AdvanceResult
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX
 from payment_sandbox.projects.project import Project
@@ -70,7 +70,7 @@ def change_clock(
     now: Annotated[datetime, "The new time; it can only move forward."] | None = None,
 ) -> records.MovedClock:
     """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
-    result = move_clock.change_clock(project, mode, rate, now)
+    result = advances.change_clock(project, mode, rate, now)
     return {**clock_record(project.epoch), **stop_details(result)}
 
 
@@ -108,7 +108,7 @@ def advance(
     target = {"by": by, "to": to, "until": until}
     aim = {name: value for name, value in target.items() if value is not None}
     limits = AdvanceLimits(max_events, timeout_seconds)
-    result = move_clock.advance_clock(project, aim, limits)
+    result = advances.advance_clock(project, aim, limits)
     begun, ended = timestamp(result.begun), timestamp(result.ended)
     return {"from": begun, "to": ended, "events": result.events, **stop_details(result)}
 

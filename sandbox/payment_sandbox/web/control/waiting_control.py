@@ -13,7 +13,7 @@ from payment_sandbox.forms.fields import Number
 from payment_sandbox.kernel.descriptions import Key
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
-from payment_sandbox.operations.move_clock import catch_up
+from payment_sandbox.operations.advance import catch_up
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, DURATION_MS_MAX, Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
