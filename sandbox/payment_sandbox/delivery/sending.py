@@ -277,13 +277,14 @@ class _AttemptEntry(NamedTuple):
 
 def _mask(masking: Masking, request: WebhookRequest, reply: Reply) -> tuple[WebhookRequest, Reply]:
     """Mask the secrets of an attempt, then truncate it; truncation first could leave part of a secret."""
-    body = masking.mask_record(request.body)[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
+    body = masking.mask_text(request.body.decode()).encode()[:ATTEMPT_BODY_BYTES].decode(errors="ignore")
     masked = {
         name: truncate_masked(masking.mask_text(text), text, length_max)
         for name, length_max in REPLY_LENGTHS_MAX.items()
         if (text := getattr(reply, name))
     }
-    request = WebhookRequest(masking.mask_text(request.url), request.headers, body)  # the headers are ours
+    url = masking.mask_text(request.url)
+    request = WebhookRequest(url, request.headers, body.encode())  # the headers are ours
     return request, reply._replace(**masked)
 
 

@@ -199,7 +199,7 @@ class Posting:
 
         The time of an inner webhook's handler does not count towards the timeout of the outer one.
         """
-        thread, started_seconds = get_ident(), monotonic_seconds()
+        thread, started_seconds = get_ident(), self.late_at_seconds - self._timeout_seconds
         outer = _RUNNING.get(thread)
         _RUNNING[thread] = self
         _HAS_BEGUN.set()
