@@ -111,27 +111,17 @@ def next_offers(
     A later call ends this call; attempts without a reported answer are offered again.
     """
     catch_up(project)
+    own, offers = listener_of(project), None
     if leaves:
-        listener_of(project).disconnect(listener)
+        own.disconnect(listener)
         project.forward_webhooks(None, unless=lambda: project.settings.forward_to != forward_to)
-        offers = None
-    else:
-        offers = _wait_for_offers(project, listener, forward_to, timeout_seconds)
+    elif own.connect(listener):
+        if forward_to is not None and forward_to != project.settings.forward_to:
+            project.forward_webhooks(forward_to, unless=lambda: listener in own.replaced)
+        project.send_unsent()
+        until_seconds = min(max(timeout_seconds, 0.0), LISTEN_SECONDS_MAX)
+        offers = own.take(until_seconds, lambda: project.events.is_ended)
     return {"items": [_offer_record(offer) for offer in offers or ()], "replaced": offers is None}
-
-
-def _wait_for_offers(
-    project: Project, name: str, forward_to: str | None, timeout_seconds: float
-) -> list[OfferedAttempt] | None:
-    """Wait for attempts to offer to a listener; None if the listener has been replaced."""
-    listener = listener_of(project)
-    if not listener.connect(name):
-        return None
-    if forward_to is not None and forward_to != project.settings.forward_to:
-        project.forward_webhooks(forward_to, unless=lambda: name in listener.replaced)
-    project.send_unsent()
-    until_seconds = min(max(timeout_seconds, 0.0), LISTEN_SECONDS_MAX)
-    return listener.take(until_seconds, lambda: project.events.is_ended)
 
 
 Duration = partial(
