@@ -4,7 +4,7 @@ A handler checks the current state, so commands are never unscheduled.
 """
 
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from payment_sandbox.methods import behaviour_of
 from payment_sandbox.operations.act import perform_on_attempt
@@ -29,23 +29,23 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 
 
-class CommandHandler(Protocol):
+class CommandHandler:
     """The behaviour of one kind of command."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
         """Whether the command would have an effect now."""
-        ...
+        raise NotImplementedError
 
     def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
         """Whether the command is obsolete, because it can no longer have an effect."""
-        ...
+        return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: Any) -> None:
         """Run the command."""
-        ...
+        raise NotImplementedError
 
 
-class PageExpiry:
+class PageExpiry(CommandHandler):
     """The expiry of a hosted payment page."""
 
     def applies(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
@@ -70,7 +70,7 @@ class PageExpiry:
         edit.move_order(order, Trigger.EXPIRE)
 
 
-class AttemptExpiry:
+class AttemptExpiry(CommandHandler):
     """The expiry of an attempt."""
 
     def applies(self, epoch: Epoch, command: ExpireAttempt, at: datetime) -> bool:
@@ -92,7 +92,7 @@ class AttemptExpiry:
             edit.move_order(order, Trigger.EXPIRE)
 
 
-class AuthorizationEnd:
+class AuthorizationEnd(CommandHandler):
     """The end of an authorization's period."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
@@ -102,10 +102,6 @@ class AuthorizationEnd:
         if authorization is None or authorization.is_over or authorization.expires_at != at:
             return False
         return authorization.remaining_cents > 0
-
-    def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether the authorization was captured or voided in full."""
-        return not self.applies(epoch, command, at)
 
 
 class AuthorizationExpiry(AuthorizationEnd):
@@ -135,7 +131,7 @@ class DelayedCapture(AuthorizationEnd):
         follow_ledger(edit, order, attempt)
 
 
-class PlannedAction:
+class PlannedAction(CommandHandler):
     """A planned action by a customer, bank, screening or processor."""
 
     def applies(self, epoch: Epoch, command: PerformAction, at: datetime) -> bool:
@@ -155,7 +151,7 @@ class PlannedAction:
         perform_on_attempt(edit, command.order_id, command.transaction_id, command.action)
 
 
-class DeliveryAttempt:
+class DeliveryAttempt(CommandHandler):
     """A retry of a webhook, or a delayed first attempt."""
 
     def applies(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
@@ -167,10 +163,6 @@ class DeliveryAttempt:
             and delivery.next_number == command.number
         )
 
-    def is_over(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
-        """Whether the webhook has been delivered or failed, or this attempt has been made."""
-        return not self.applies(epoch, command, at)
-
     def run(self, edit: Edit, command: AttemptDelivery) -> None:
         """Send the webhook; one deferred by a ``swap`` waits no longer."""
         if command.delivery_id in edit.state.swapped:
@@ -178,16 +170,12 @@ class DeliveryAttempt:
         edit.send(command.delivery_id)
 
 
-class ResentDelivery:
+class ResentDelivery(CommandHandler):
     """A scheduled resend of a webhook."""
 
     def applies(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
         """Whether the webhook still exists."""
         return epoch.store.delivery(command.delivery_id) is not None
-
-    def is_over(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
-        """Whether the webhook was dropped."""
-        return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: Resend) -> None:
         """Send the webhook."""
