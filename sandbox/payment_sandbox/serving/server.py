@@ -15,7 +15,7 @@ from payment_sandbox.serving import keeping
 from payment_sandbox.serving.config import Security, ServerConfig, SiteServer
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.services import Housekeeper, ServerServices
-from payment_sandbox.serving.starting import Declarations, load_catalogue
+from payment_sandbox.serving.starting import create_declared, declared_projects, load_catalogue
 from payment_sandbox.storage import sql, sqlite
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
@@ -46,7 +46,7 @@ class Sandbox:
         self.registry: Final = Registry(
             self.services, MemoryStorage(), catalogue, ids=ids, clock=config.clock
         )
-        self._declarations = Declarations(config, catalogue)
+        self._declared = declared_projects(config, catalogue)
         self.ignored: Sequence[str] = ()
         self._lock = Lock()
         self._is_started = False
@@ -64,7 +64,9 @@ class Sandbox:
         """
         if state is not None and str(state).startswith(DATABASE_SCHEMES):
             try:
-                self.keeper = keeping.Keeper(str(state), self._load, self._drop)
+                self.keeper = keeping.Keeper(
+                    str(state), self._load, lambda: self.registry.begin(self.registry.storages)
+                )
             except ImportError as error:  # of the driver, or of the library that it needs
                 raise StateRefused(str(missing_driver(error))) from error
             return
@@ -73,7 +75,7 @@ class Sandbox:
                 self._file = sqlite.StateFile(Path(state))
                 on_failure.callback(self._file.close)
                 sql.load_projects(self.registry, self._file, self._file.stored, sets_aside=False)
-            self.ignored = self._declarations.create(self.registry)
+            self.ignored = create_declared(self._declared, self.registry)
             on_failure.pop_all()
 
     def _load(self, storage: "sql.SqlStorage", stored: "sql.StoredState") -> None:
@@ -83,14 +85,10 @@ class Sandbox:
             StateRefused, NotStored: it cannot be loaded.
         """
         sql.load_projects(self.registry, storage, stored, sets_aside=True)
-        self.ignored = self._declarations.create(self.registry)
+        self.ignored = create_declared(self._declared, self.registry)
         with self._lock:
             if self._is_started:
                 self._resume()
-
-    def _drop(self) -> None:
-        """Drop the projects, whose state is read again."""
-        self.registry.begin(self.registry.storages)
 
     @property
     def state(self) -> "sql.SqlStorage | None":

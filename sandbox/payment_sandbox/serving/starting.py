@@ -1,6 +1,6 @@
 """The initial projects of a server: stored projects, declared projects, and the default project."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -78,13 +78,14 @@ def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[
         violations += [problem._replace(path=f"{path}{problem.path}") for problem in problems]
     if violations:
         raise Invalid(violations)
-    return [_declared_project(item, catalogue) for item in items]
-
-
-def _declared_project(item: Mapping[str, Any], catalogue: Catalogue) -> DeclaredProject:
-    settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
-    scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
-    return DeclaredProject(item["api_key"], settings, scenario)
+    return [
+        DeclaredProject(
+            item["api_key"],
+            {name: value for name, value in item.items() if name not in NON_SETTING_KEYS},
+            catalogue.find(item["scenario"]) if "scenario" in item else None,
+        )
+        for item in items
+    ]
 
 
 def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> Iterator[Violation]:
@@ -111,59 +112,44 @@ def load_catalogue(folders: Sequence[Path] = ()) -> Catalogue:
     return Catalogue(METHOD_NAMES, check_scenario_settings, folders, default=default_scenario())
 
 
-class Declarations:
-    """The projects that the options and project files of a server declare."""
+def declared_projects(config: ServerConfig, catalogue: Catalogue) -> list[DeclaredProject]:
+    """Return the projects of the files, and the default project of the options, unless a file declares it.
 
-    def __init__(self, config: ServerConfig, catalogue: Catalogue) -> None:
-        """Read the project files.
-
-        Raises:
-            Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario
-            is unknown.
-        """
-        self._declared = list(_all_declarations(config, catalogue))
-
-    def create(self, registry: Registry) -> list[str]:
-        """Create the missing projects; return sentences about configuration that existing ones ignore.
-
-        Raises:
-            Invalid: the settings of a project are invalid.
-        """
-        ignored: list[str] = []
-        for project in self._declared:
-            if registry.is_known(project.api_key):
-                ignored += _describe_ignored(registry, project)
-                continue
-            chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
-            registry.create({**project.settings, **chosen}, api_key=project.api_key)
-        return ignored
-
-
-def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
-    """Yield the declared projects, and the default project from its options, unless a file declares it."""
+    Raises:
+        Invalid: the ``clock``, ``webhook_url``, or a scenario or project file is invalid, or a scenario is
+        unknown.
+    """
     declared = read_declared_projects(config.project_files, catalogue)
-    first = _project_from_options(config, catalogue)
-    for project in declared:
-        yield _complete(project, first) if project.api_key == FIRST_API_KEY else project
     if all(project.api_key != FIRST_API_KEY for project in declared):
-        yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_PROJECT_NAME}, None))
-
-
-def _complete(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
-    """Fill in a declaration's missing values from another declaration."""
-    settings = {**more.settings, **project.settings}
-    return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
-
-
-def _project_from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
-    """Declare the default project from the options."""
+        declared.append(DeclaredProject(FIRST_API_KEY, {"name": FIRST_PROJECT_NAME}, None))
     options = {}
     if config.webhook_url is not None:
         options["webhook_url"] = config.webhook_url
     if config.clock != RUNNING:
         options["clock"] = config.clock
     scenario = catalogue.find(config.scenario) if config.scenario is not None else None
-    return DeclaredProject(FIRST_API_KEY, options, scenario)
+    return [
+        DeclaredProject(FIRST_API_KEY, {**options, **project.settings}, project.scenario or scenario)
+        if project.api_key == FIRST_API_KEY
+        else project
+        for project in declared
+    ]
+
+
+def create_declared(declared: Iterable[DeclaredProject], registry: Registry) -> list[str]:
+    """Create the missing projects; return sentences about configuration that existing ones ignore.
+
+    Raises:
+        Invalid: the settings of a project are invalid.
+    """
+    ignored: list[str] = []
+    for project in declared:
+        if registry.is_known(project.api_key):
+            ignored += _describe_ignored(registry, project)
+            continue
+        chosen = {"scenario": project.scenario.name} if project.scenario is not None else {}
+        registry.create({**project.settings, **chosen}, api_key=project.api_key)
+    return ignored
 
 
 def _describe_ignored(registry: Registry, declared: DeclaredProject) -> Iterator[str]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache, partial
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import Period, PeriodError, timestamp
@@ -79,9 +79,8 @@ def _encoder(kind: Any) -> Callable[[Any], Any]:
 
 def _record_encoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
     names = tuple(_required_fields(kind))
-    fields_of = attrgetter(
-        *names, names[0]
-    )  # the first name twice, so that ``attrgetter`` returns a tuple for a single field, too
+    # the first name twice, so that ``attrgetter`` returns a tuple for a single field, too
+    fields_of = attrgetter(*names, names[0])
     tag = {"kind": kind.kind} if issubclass(kind, Command) else {}
 
     def encode_record(record: Any) -> dict[str, Any]:
@@ -225,13 +224,8 @@ def _require_type(data: Any, kind: Any) -> Any:
 @cache
 def _decoders(kind: Any) -> dict[str, Callable[[Any], Any]]:
     """Return the decoders of a record's fields."""
-    hints = _field_hints(kind)
+    hints = get_type_hints(kind)
     return {name: _decoder(hints[name]) for name in _required_fields(kind)}
-
-
-@cache
-def _field_hints(kind: Any) -> dict[str, Any]:
-    return {name: hint for name, hint in get_type_hints(kind).items() if get_origin(hint) is not ClassVar}
 
 
 @cache

@@ -47,7 +47,8 @@ def read_records(project_id: str, rows: Iterable[JournalRow]) -> Iterator[Record
         if row.kind not in RECORDS:
             continue
         try:
-            yield _decode_record(row)
+            path = f"journal.{row.kind}-{row.number}"
+            yield cast(Record, decode(RECORDS[row.kind], json.loads(row.body), path))
         except (Invalid, KeyError, ValueError, TypeError) as problem:
             log.warning("project %s: %s-%d was skipped: %s", project_id, row.kind, row.number, problem)
 
@@ -55,7 +56,3 @@ def read_records(project_id: str, rows: Iterable[JournalRow]) -> Iterator[Record
 def journal_row(record: Record) -> JournalRow:
     """Convert a record to its stored form."""
     return JournalRow(KINDS_BY_TYPE[type(record)], number_of(record), json.dumps(encode(record)))
-
-
-def _decode_record(row: JournalRow) -> Record:
-    return cast(Record, decode(RECORDS[row.kind], json.loads(row.body), f"journal.{row.kind}-{row.number}"))

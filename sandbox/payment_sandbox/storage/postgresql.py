@@ -132,7 +132,8 @@ class Session(SqlStorage):
             StateRefused: it cannot be used.
         """
         super().__init__()
-        self.place = _without_user(address)
+        parts = urlsplit(address)  # for messages, without user, password and options
+        self.place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self.over = Event()
         """Set once the connection is lost: nothing more is read or written through it."""
         self._seconds = seconds
@@ -418,9 +419,3 @@ class Session(SqlStorage):
 
 def _reason(error: psycopg.Error) -> str:
     return join_problems(error.diag.message_primary or error)
-
-
-def _without_user(address: str) -> str:
-    """Return the address of a database without its user, password and options, for messages."""
-    parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -80,15 +80,10 @@ class ProjectRows(NamedTuple):
         state: dict[str, Any] = {**json.loads(self.chosen), **json.loads(self.counters)}
         state |= {kind: [] for kind in KINDS}
         for kind, body in self.records:
-            state[kind].append(_snapshot_form(kind, body))
+            data = json.loads(body)  # an agenda entry is stored without field names
+            state[kind].append(data if kind != AGENDA else dict(zip(AgendaEntry._fields, data, strict=True)))
         state["now"] = state.pop("anchor", state["now"])  # the anchor of a running clock
         return StoredProject(json.loads(self.identity), state, state.pop("real_at", None), self.newest_number)
-
-
-def _snapshot_form(kind: str, body: str) -> Any:
-    """Return a stored record in its snapshot form; agenda entries are stored without field names."""
-    data = json.loads(body)
-    return data if kind != AGENDA else dict(zip(AgendaEntry._fields, data, strict=True))
 
 
 def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:

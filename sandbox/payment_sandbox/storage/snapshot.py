@@ -61,9 +61,10 @@ def _encode_parts(journal: EpochJournal, snapshot: StoredSnapshot) -> dict[str, 
 
 def _requeue_failed(project: Project) -> StoredSnapshot:
     """Return the project's state with failed commands requeued, because they may succeed elsewhere."""
-    unsent = map(
-        _unsent_webhook, project.epoch.unsent_webhooks()
-    )  # a webhook sent meanwhile is in both lists
+    unsent = (  # a webhook sent meanwhile is in both lists
+        UnsentWebhook(reached.order_id, reached.status, reached.before, reached.at)
+        for reached in project.epoch.unsent_webhooks()
+    )
     with project.blocking_edits() as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
         dues = [*(aside.due for aside in epoch.failed_commands.values()), *epoch.timeline]
@@ -106,20 +107,13 @@ def restore(project: Project, document: Any) -> None:
     )
     decisions = [_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions]
     now = project.services.real.wall_now()
-    statuses = [_reached_status(epoch.journal, webhook, now) for webhook in snapshot.unsent]
+    statuses = [
+        ReachedStatus(epoch.journal.next_id("status"), order_id, None, None, status, at, now, None, before)
+        for order_id, status, before, at in snapshot.unsent
+    ]
     epoch.journal.restore([*decisions, *statuses])
     project.replace_epoch(epoch, change)
     project.send_pending()
-
-
-def _unsent_webhook(reached: ReachedStatus) -> UnsentWebhook:
-    return UnsentWebhook(reached.order_id, reached.status, reached.before, reached.at)
-
-
-def _reached_status(journal: EpochJournal, webhook: UnsentWebhook, real_at: datetime) -> ReachedStatus:
-    order_id, status, before, at = webhook
-    status_id = journal.next_id("status")
-    return ReachedStatus(status_id, order_id, None, None, status, at, real_at, None, before)
 
 
 def _recorded_decision(journal: EpochJournal, decision: TransactionDecision) -> RecordedDecision:
@@ -196,18 +190,6 @@ def _chosen_state(chosen: Configuration, settings: Settings, clock: ProjectClock
     return state._replace(faults=ProjectFaults.parse(chosen.faults))
 
 
-def _set_counters(epoch: Epoch, state: State, counters: Counters) -> None:
-    """Set the state of an epoch, and all counters except the clock's."""
-    epoch.state = state._replace(
-        scenario_faults=state.scenario_faults.with_uses(counters.scenario_faults),
-        faults=state.faults.with_uses(counters.fault_uses),
-        rule_uses=dict(counters.rule_uses),
-        swapped=counters.swapped,
-    )
-    epoch.ids = Ids(counters.seed, counters.id_counts, counters.id_series)
-    epoch.store.deliveries_dropped = counters.deliveries_dropped
-
-
 def _create_epoch(
     project: Project, snapshot: StoredSnapshot, settings: Settings, change: ChangeSet, number: int
 ) -> Epoch:
@@ -217,7 +199,14 @@ def _create_epoch(
     )
     state = _chosen_state(snapshot, settings, clock)
     epoch = project.create_epoch(number, state.base_settings)
-    _set_counters(epoch, state, snapshot)
+    epoch.state = state._replace(
+        scenario_faults=state.scenario_faults.with_uses(snapshot.scenario_faults),
+        faults=state.faults.with_uses(snapshot.fault_uses),
+        rule_uses=dict(snapshot.rule_uses),
+        swapped=snapshot.swapped,
+    )
+    epoch.ids = Ids(snapshot.seed, snapshot.id_counts, snapshot.id_series)
+    epoch.store.deliveries_dropped = snapshot.deliveries_dropped
     epoch.timeline = Timeline(snapshot.now, snapshot.sequence, change.dues)
     epoch.orders_created = len(change.orders)
     return epoch

@@ -235,7 +235,12 @@ def load_projects(registry: Registry, storage: SqlStorage, state: StoredState, *
         registry.begin(storage, ids, bytes.fromhex(server.salt) if server.salt is not None else None)
         for rows in state.projects:
             try:
-                registry.add(_restore_project(rows, registry, storage))
+                stored = rows.read()
+                identity = read_identity(stored.identity)
+                if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id):
+                    raise Invalid([Violation("identity", "also belongs to another project")])
+                create_store, place = storage.create_store, storage.place
+                registry.add(resume_project(identity, stored, registry.services, create_store, place))
             except DAMAGES as problem:
                 if not sets_aside:
                     raise
@@ -245,11 +250,3 @@ def load_projects(registry: Registry, storage: SqlStorage, state: StoredState, *
                 log.error("%s: project %s is damaged: %s", storage.place, damaged.project_id, damaged.problem)
     except DAMAGES as error:
         raise StateRefused(f"{storage.place} is damaged: {join_problems(error)}") from error
-
-
-def _restore_project(rows: ProjectRows, registry: Registry, storage: SqlStorage) -> Project:
-    stored = rows.read()
-    identity = read_identity(stored.identity)
-    if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
-        raise Invalid([Violation("identity", "also belongs to another project")])
-    return resume_project(identity, stored, registry.services, storage.create_store, storage.place)
