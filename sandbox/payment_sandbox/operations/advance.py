@@ -197,7 +197,8 @@ class _AdvanceRun:
         try:
             epoch.is_stopping = False  # before a call can see the held clock and request a stop
             epoch.is_moment_cut = False
-            clean_up_agenda(project, epoch)
+            if len(epoch.timeline) >= epoch.cleanup_length:
+                clean_up_agenda(project, epoch)
             with project.blocking_edits(epoch):
                 epoch.timeline.move_to(epoch.now())
                 epoch.advance_log = self._log

@@ -86,8 +86,6 @@ def clean_up_agenda(project: Project, epoch: Epoch) -> None:
 
     Obsolete entries are removed together, once all entries have been checked.
     """
-    if len(epoch.timeline) < epoch.cleanup_length:
-        return
     with suppress(ProjectReset), project.blocking_edits(epoch):
         batch = epoch.timeline.batch(epoch.checked_entries, CLEANUP_BATCH_SIZE)
         epoch.obsolete_entries += [due.sequence for due in batch if _is_over(epoch, due)]

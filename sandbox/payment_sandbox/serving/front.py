@@ -91,7 +91,8 @@ def place(environ: Mapping[str, Any], length: int, registry: Registry) -> Placem
         return Placement.THREAD
     if project.epoch.store.is_durable and environ["REQUEST_METHOD"] not in SAFE_METHODS:
         return Placement.STORING_THREAD
-    if length > EVENT_LOOP_BYTES_MAX or must_catch_up(project):
+    is_late = project.epoch.state.clock.running and must_catch_up(project)
+    if is_late or length > EVENT_LOOP_BYTES_MAX:
         return Placement.THREAD
     return Placement.EVENT_LOOP
 

@@ -138,8 +138,9 @@ class Call(Caller):
         if self.may_wait:
             with suppress(*[NotStored] if only_reads else []):
                 catch_up(self.project)
-        if not only_reads:
-            clean_up_agenda(self.project, self.project.epoch)
+        epoch = self.project.epoch
+        if not only_reads and len(epoch.timeline) >= epoch.cleanup_length:
+            clean_up_agenda(self.project, epoch)
 
     def hold_webhooks(self) -> None:
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
