@@ -201,7 +201,7 @@ def test_a_damaged_first_project_is_not_created_anew(database: str, run: Callabl
         pass
     run("UPDATE payment_sandbox.project SET counters = '{'")
     with make_server(state=database) as server:
-        assert server.ignored == ["project sandbox is damaged, so it is not created again"]
+        assert server.sandbox.ignored == ["project sandbox is damaged, so it is not created again"]
         answer = requests.get(f"{server.url}/control/project/", auth=("sandbox-key", ""))
         assert answer.status_code == 503
 

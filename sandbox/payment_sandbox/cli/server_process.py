@@ -54,7 +54,7 @@ def describe(
     shown_token = None if host in LOOPBACK else token  # only other machines need it
     if as_json:
         data = {"message": "ready", **_connection_data(server), "api_key": FIRST_API_KEY}
-        more = {"control_token": shown_token, "ignored": server.ignored}
+        more = {"control_token": shown_token, "ignored": server.sandbox.ignored}
         return f"{json.dumps({**data, **{name: value for name, value in more.items() if value}})}\n"
     lines = [
         *_first_lines(server),
@@ -62,7 +62,7 @@ def describe(
         *_stand_in_lines(stands_in_for),
         *(_network_lines(server, host, shown_token) if shown_token is not None else ()),
         *_project_lines(server),
-        *(f"Ignored: {sentence}." for sentence in server.ignored),
+        *(f"Ignored: {sentence}." for sentence in server.sandbox.ignored),
     ]
     return "".join(f"{line}\n" for line in [*lines, ""])
 
@@ -173,7 +173,7 @@ def _project_lines(server: Server) -> Iterator[str]:
         yield f"Projects: {', '.join(project.settings.name or project.project_id for project in projects)}."
     about = [_webhook_line(project.settings, is_alone=len(projects) == 1) for project in projects]
     yield from filter(None, about)
-    if allowed_hosts := server.services.courier.allowed_hosts:
+    if allowed_hosts := server.sandbox.services.courier.allowed_hosts:
         yield f"Webhooks go only to {', '.join(allowed_hosts)}; other hosts get none."
     if not any(about):
         yield "Webhooks go to the webhook_url of each order; serve --webhook-url URL sets one for all."

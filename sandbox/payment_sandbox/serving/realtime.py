@@ -17,17 +17,12 @@ class HostClocks(NamedTuple):
     moment: type[datetime]
 
 
-def _host_clocks() -> HostClocks:
-    """Return the real clocks, even if this module is imported while time is frozen."""
-    freezer = sys.modules.get("freezegun.api")
-    return HostClocks(
-        getattr(freezer, "real_monotonic", time.monotonic),  # noqa: TID251
-        getattr(freezer, "real_time", time.time),  # noqa: TID251
-        getattr(freezer, "real_datetime", datetime),
-    )
-
-
-HOST: Final = _host_clocks()
+_freezer: Final = sys.modules.get("freezegun.api")  # time may be frozen while this module is imported
+HOST: Final = HostClocks(
+    getattr(_freezer, "real_monotonic", time.monotonic),  # noqa: TID251
+    getattr(_freezer, "real_time", time.time),  # noqa: TID251
+    getattr(_freezer, "real_datetime", datetime),
+)
 
 
 def _escape(name: str, clock: Callable[[], float]) -> Callable[[], float]:
@@ -51,18 +46,12 @@ def monotonic_seconds() -> float:
     return HOST.monotonic() if TIME_MACHINE not in sys.modules else _escape("monotonic", HOST.monotonic)()
 
 
-def boot_seconds() -> float:
-    """Return monotonic seconds that include the time in which the machine was suspended, where they exist."""
-    return _BOOT_CLOCK()
-
-
-def _boot_clock() -> Callable[[], float]:
-    if not hasattr(time, "CLOCK_BOOTTIME"):
-        return monotonic_seconds
-    return partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # which no library freezes
-
-
-_BOOT_CLOCK: Final = _boot_clock()
+boot_seconds: Final[Callable[[], float]] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # which no library freezes
+    if hasattr(time, "CLOCK_BOOTTIME")
+    else monotonic_seconds
+)
+"""Returns monotonic seconds that include the time in which the machine was suspended, where they exist."""
 
 
 def processor_seconds() -> float:

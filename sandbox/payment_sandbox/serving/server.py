@@ -47,7 +47,7 @@ class Sandbox:
             self.services, MemoryStorage(), catalogue, ids=ids, clock=config.clock
         )
         self._declared = declared_projects(config, catalogue)
-        self.ignored: Sequence[str] = ()
+        self.ignored: Sequence[str] = ()  # sentences about configuration that existing projects ignore
         self._lock = Lock()
         self._is_started = False
         self._file: sqlite.StateFile | None = None
@@ -157,19 +157,9 @@ class Server:
         self.listener, self.local_url, self.url, self.security = endpoint
 
     @property
-    def services(self) -> ServerServices:
-        """The courier and the scheduler."""
-        return self.sandbox.services
-
-    @property
     def registry(self) -> Registry:
         """The projects."""
         return self.sandbox.registry
-
-    @property
-    def ignored(self) -> Sequence[str]:
-        """Sentences about configuration that existing projects ignore."""
-        return self.sandbox.ignored
 
     @property
     def state(self) -> "sql.SqlStorage | None":

@@ -158,16 +158,11 @@ REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 class ServerServices(Services):
     """The courier and scheduler for all projects of a server."""
 
-    def __init__(
-        self,
-        courier: Courier | None = None,
-        projects_max: int | None = None,
-        observer: Observer | None = None,
-    ) -> None:
+    def __init__(self, courier: Courier, projects_max: int | None, observer: Observer | None) -> None:
         super().__init__(REAL_TIME)
         self.projects_max = projects_max
         self._observer = observer
-        self.courier = courier or Courier()
+        self.courier = courier
         self.scheduler = Scheduler()
 
     def create_outbox(self, project: Project) -> Outbox:
@@ -186,8 +181,3 @@ class ServerServices(Services):
     def forget(self, project: Project) -> None:
         """Drop all references to a deleted project."""
         self.scheduler.forget(project)
-
-    def stop(self) -> None:
-        """Stop accepting work."""
-        self.courier.stop()
-        self.scheduler.stop()

@@ -78,14 +78,13 @@ def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[
         violations += [problem._replace(path=f"{path}{problem.path}") for problem in problems]
     if violations:
         raise Invalid(violations)
-    return [
-        DeclaredProject(
-            item["api_key"],
-            {name: value for name, value in item.items() if name not in NON_SETTING_KEYS},
-            catalogue.find(item["scenario"]) if "scenario" in item else None,
-        )
-        for item in items
-    ]
+    return [_declared_project(item, catalogue) for item in items]
+
+
+def _declared_project(item: Mapping[str, Any], catalogue: Catalogue) -> DeclaredProject:
+    settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
+    scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
+    return DeclaredProject(item["api_key"], settings, scenario)
 
 
 def _problems(item: Mapping[str, Any], catalogue: Catalogue, keys: set[str]) -> Iterator[Violation]:
