@@ -26,11 +26,6 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
     return delivery
 
 
-def find_unsent(epoch: Epoch, webhook_id: str) -> Delivery | None:
-    """Find a webhook without an address, which has the id of its status in the journal."""
-    return next((each for each in unsent_webhooks(epoch) if each.id == webhook_id and not each.url), None)
-
-
 def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
     """Return the webhooks that no listener took, and those without an address, oldest first.
 

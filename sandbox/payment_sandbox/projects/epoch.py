@@ -140,13 +140,13 @@ class Epoch:
     an epoch and no lock; writers compare the epoch with ``project.epoch`` to check that it is current.
     """
 
-    def __init__(self, number: int, state: State, store: Store, events: Events) -> None:
+    def __init__(self, number: int, state: State, store: Store, events: Events, outbox: Outbox) -> None:
         self.number = number
         self.state = state
         self.store = store
         self.timeline: Timeline[Command] = Timeline(state.clock.anchor)
         self.ids = Ids(state.base_settings.seed, series=number)
-        self.outbox = Outbox()
+        self.outbox = outbox
         self.journal = EpochJournal(events, is_stored=store.is_durable)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number
         self.finished_entries: list[int] = []  # sequence numbers to delete from the store

@@ -109,9 +109,9 @@ class Project:
         """Create an epoch in its initial state, without making it current."""
         start, real = self.identity.start, self.services.real
         clock = ProjectClock.start(real, start.at or real.wall_now(), start.mode)
-        epoch = Epoch(number, State.initial(settings, clock), self._create_store(self), self.events)
+        store, outbox = self._create_store(self), self.services.create_outbox(self)
+        epoch = Epoch(number, State.initial(settings, clock), store, self.events, outbox)
         epoch.rehearsal = self.rehearsal
-        epoch.outbox = self.services.create_outbox(self)
         return epoch
 
     @property

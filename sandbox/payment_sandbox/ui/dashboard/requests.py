@@ -19,7 +19,6 @@ from payment_sandbox.operations.recipes import play
 from payment_sandbox.operations.redelivery import (
     deliver_unsent,
     find_delivery,
-    find_unsent,
     redeliver,
     unsent_of,
     unsent_webhooks,
@@ -133,7 +132,9 @@ def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delive
 
 def _find_entry(project: Project, entry_id: str) -> Entry | None:
     epoch = project.epoch
-    return epoch.store.delivery(entry_id) or epoch.journal.find(entry_id) or find_unsent(epoch, entry_id)
+    entry = epoch.store.delivery(entry_id) or epoch.journal.find(entry_id)
+    unsent = (each for each in unsent_webhooks(epoch) if each.id == entry_id and not each.url)
+    return entry or next(unsent, None)
 
 
 @stated(**VIEW_FACTS)
