@@ -36,31 +36,6 @@ def test_fractions_of_a_second_count() -> None:
     assert Period.parse("PT0.25S").extra == Period.parse("PT0,25S").extra == timedelta(milliseconds=250)
 
 
-@given(
-    st.sampled_from(["PT1S", "PT7M", "P1D", "P3W", "P1M", "P2M", "P1Y", "P4Y", "P1M1D", "P1YT36H"]),
-    MOMENTS,
-    st.integers(0, 500),
-)
-def test_the_last_of_many_periods_equals_repeated_addition(
-    spelling: str, moment: datetime, count: int
-) -> None:
-    """``last_up_to`` agrees with repeated addition, also over months of different lengths."""
-    period, last = Period.parse(spelling), moment
-    for _ in range(count):
-        last = period.after(last)
-    assert period.last_up_to(last, moment) == last
-    assert period.last_up_to(period.after(last) - timedelta(microseconds=1), moment) == last
-    assert period.last_up_to(moment - timedelta(hours=1), moment) == moment
-
-
-@pytest.mark.parametrize("spelling", ["PT1H", "P1M", "P9000Y"])
-def test_the_last_period_is_within_the_calendar(spelling: str) -> None:
-    """The last period ends before the end of the calendar."""
-    period, moment = Period.parse(spelling), datetime(9999, 12, 31, 22, 30, tzinfo=UTC)
-    last = moment + timedelta(hours=1) if spelling == "PT1H" else moment
-    assert period.last_up_to(LAST_MOMENT, moment) == last
-
-
 @pytest.mark.parametrize(
     ("spelling", "rest"),
     [

@@ -98,18 +98,6 @@ class Period(NamedTuple):
         except OverflowError:
             return LAST_MOMENT
 
-    def last_up_to(self, limit: datetime, moment: datetime) -> datetime:
-        """Add as many whole periods to ``moment`` as end at or before ``limit``.
-
-        A period that would end at the calendar's last moment does not count.
-        """
-        if not self.months:
-            return moment + max(0, (limit - moment) // self.extra) * self.extra
-        # one at a time, because a short month clips the day permanently; the calendar ends the loop
-        while (after := self.after(moment)) <= limit and after < LAST_MOMENT:
-            moment = after
-        return moment
-
     def __str__(self) -> str:
         return self.spelling
 
