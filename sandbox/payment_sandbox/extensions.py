@@ -11,7 +11,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from payment_sandbox.loading import lazy
+from payment_sandbox.loading import LazyModule
 
 if TYPE_CHECKING:
     import asyncio as asyncio
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from mdit_py_plugins import anchors as anchors
     from ruamel import yaml as yaml
 else:
-    asyncio = lazy("asyncio")  # 11 of a first test
-    core = lazy("babel.core")  # these three: 7 of serve
-    dates = lazy("babel.dates")
-    numbers = lazy("babel.numbers")
-    freezegun = lazy("freezegun")  # 22 of a first test
-    anchors = lazy("mdit_py_plugins.anchors")  # these two: 17 of serve
-    markdown_it = lazy("markdown_it")
-    metadata = lazy("importlib.metadata")  # 8 of a command
-    platformdirs = lazy("platformdirs")  # 4 of serve
-    segno = lazy("segno")  # 6 of serve
-    trustme = lazy("trustme")  # 29 of serve
-    yaml = lazy("ruamel.yaml")  # 10 of serve, 12 of a first test
+    asyncio = LazyModule("asyncio")  # 11 of a first test
+    core = LazyModule("babel.core")  # these three: 7 of serve
+    dates = LazyModule("babel.dates")
+    numbers = LazyModule("babel.numbers")
+    freezegun = LazyModule("freezegun")  # 22 of a first test
+    anchors = LazyModule("mdit_py_plugins.anchors")  # these two: 17 of serve
+    markdown_it = LazyModule("markdown_it")
+    metadata = LazyModule("importlib.metadata")  # 8 of a command
+    platformdirs = LazyModule("platformdirs")  # 4 of serve
+    segno = LazyModule("segno")  # 6 of serve
+    trustme = LazyModule("trustme")  # 29 of serve
+    yaml = LazyModule("ruamel.yaml")  # 10 of serve, 12 of a first test
 
 SERVER_EXTRA: Final = "payment-sandbox[server]"
 MCP_EXTRA: Final = "payment-sandbox[mcp]"

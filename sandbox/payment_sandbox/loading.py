@@ -40,8 +40,8 @@ def load_module(name: str) -> ModuleType:
                 gc.enable()
 
 
-class _LazyModule:
-    """A module that is loaded at its first use."""
+class LazyModule:
+    """A module that is loaded at its first use, which raises an ``ImportError`` if it is missing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,15 +55,10 @@ class _LazyModule:
         return getattr(self._module, attribute)
 
 
-def lazy(name: str) -> Any:
-    """Return a module that is loaded at its first use, which raises an ``ImportError`` if it is missing."""
-    return _LazyModule(name)
-
-
 def late(package: str, *modules: str) -> None:
     """Let ``from package import module`` import these modules of a package without loading them."""
     for name in modules:
-        setattr(sys.modules[package], name, _LazyModule(f"{package}.{name}"))
+        setattr(sys.modules[package], name, LazyModule(f"{package}.{name}"))
 
 
 def load_validators() -> None:

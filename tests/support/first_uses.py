@@ -21,7 +21,7 @@ def loadable_names() -> list[str]:
     names = set()
     for file in sources():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("lazy", "late"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("LazyModule", "late"):
                 modules = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
                 is_own = ast.unparse(node.func) == "late"
                 names |= {f"{module_name(file)}.{name}" if is_own else name for name in modules}

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import certifi
 
 from payment_sandbox.extensions import metadata
-from payment_sandbox.loading import lazy
+from payment_sandbox.loading import LazyModule
 from payment_sandbox.serving.binding import port_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import requests as requests
 else:  # 37 of the milliseconds of serve, which loads them for its first webhook
-    cookiejar, requests = lazy("http.cookiejar"), lazy("requests")
+    cookiejar, requests = LazyModule("http.cookiejar"), LazyModule("requests")
 
 CONNECTIONS_MAX: Final = 100
 

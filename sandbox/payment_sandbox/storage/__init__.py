@@ -6,4 +6,4 @@ Other packages may import ``codec``, ``journal_rows``, ``memory``, ``postgresql`
 
 from payment_sandbox.loading import late
 
-late(__name__, "snapshot", "sql", "sqlite")  # 13 of a first test
+late(__name__, "snapshot", "sql", "sqlite")  # 13 ms of a first test, 12 of serve

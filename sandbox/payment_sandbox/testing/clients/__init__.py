@@ -2,4 +2,4 @@
 
 from payment_sandbox.loading import late
 
-late(__name__, "intercepting", "with_httpx")  # 8 of a first test
+late(__name__, "intercepting", "with_httpx")  # 8 ms of a first test

@@ -2,4 +2,4 @@
 
 from payment_sandbox.loading import late
 
-late(__name__, "asgi", "browser")  # 4 of a first test
+late(__name__, "asgi", "browser")  # 4 ms of a first test
