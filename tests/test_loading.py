@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import first_uses
+from tests import first_uses
+from tests.first_uses import loadable_names
 from tests.support.commands import run_program
-from tests.support.first_uses import loadable_names
 from tests.support.packages import module_name, sources
 from tests.support.samples import of_the_day
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from payment_sandbox.serving.server import Server
-from tests.support.browser import NewContext
+from tests.browser.pages import NewContext
 from tests.support.tools import find_tool, require
 
 FLAGS = [

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from payment_sandbox.ui.dashboard.frame import VIEW_TITLES as FRAME_VIEWS
-from tests.support.browser import NewContext, Traffic, by_id, scrolls_sideways, unfold, violations
+from tests.browser.pages import NewContext, Traffic, by_id, scrolls_sideways, unfold, violations
 from tests.support.driver import Sandbox, card
 from tests.support.samples import of_the_day
 from tests.support.shop import Received, Shop

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from payment_sandbox.ui.docs.library import PAGE_NAMES
-from tests.support.browser import NewContext, Traffic, scrolls_sideways, violations
+from tests.browser.pages import NewContext, Traffic, scrolls_sideways, violations
 from tests.support.driver import Sandbox
 from tests.support.samples import of_the_day
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from payment_sandbox.orders.order import LOCALES
-from tests.support.browser import NewContext, Traffic, address, by_id, placed, scrolls_sideways, violations
+from tests.browser.pages import NewContext, Traffic, address, by_id, placed, scrolls_sideways, violations
 from tests.support.driver import Sandbox
 from tests.support.samples import of_the_day
 

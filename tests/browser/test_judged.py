@@ -3,9 +3,9 @@
 from playwright.sync_api import Page, ViewportSize, expect
 
 from payment_sandbox.orders.amounts import euros
+from tests.browser.pages import by_id
 from tests.browser.test_dashboard import view_url
 from tests.judge.test_judge import WRONG, begin, told
-from tests.support.browser import by_id
 from tests.support.driver import Sandbox
 from tests.support.shop import Shop
 

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.pages import by_id
 from tests.browser.test_dashboard import view_url
-from tests.support.browser import by_id
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 

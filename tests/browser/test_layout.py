@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page
 
+from tests.browser.pages import NewContext, by_id, unfold, violations
 from tests.browser.test_dashboard import view_url
-from tests.support.browser import NewContext, by_id, unfold, violations
 from tests.support.driver import Sandbox
 
 TEXT_PX_MIN = 11

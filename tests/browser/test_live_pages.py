@@ -2,8 +2,8 @@
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.pages import NewContext, by_id, unfold
 from tests.browser.test_dashboard import view_url
-from tests.support.browser import NewContext, by_id, unfold
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
 from tests.support.servers import make_server

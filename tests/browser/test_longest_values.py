@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page
 
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
+from tests.browser.pages import NewContext, address, by_id
 from tests.browser.test_dashboard import view_url
-from tests.support.browser import NewContext, address, by_id
 from tests.support.driver import Sandbox, card, details
 from tests.support.shop import Shop
 

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from payment_sandbox.ui.docs.library import read_source
+from tests.browser.pages import NewContext, address, by_id, placed
 from tests.browser.test_dashboard import view_url
 from tests.support.blocks import blocks
-from tests.support.browser import NewContext, address, by_id, placed
 from tests.support.codes import read_code
 from tests.support.documentation import run_command
 from tests.support.driver import Sandbox

@@ -15,8 +15,8 @@ from payment_sandbox.client.listening import ForwardedWebhook, Listener
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 from payment_sandbox.serving.courier import post_webhook
+from tests.client.nursery import Nursery
 from tests.support.driver import Sandbox, card
-from tests.support.nursery import Nursery
 from tests.support.ports import free_port
 from tests.support.shop import Received, Shop
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.authorizations import amounts, lines, socks
+from tests.journeys.authorizations import amounts, lines, socks
 from tests.support.driver import LINES_TOTAL, Sandbox, card, refused
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.authorizations import amounts, lines, socks
+from tests.journeys.authorizations import amounts, lines, socks
 from tests.support.driver import LINES, Sandbox, refused, violations
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.authorizations import amounts, lines, socks
+from tests.journeys.authorizations import amounts, lines, socks
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, refused, violations
 
 TRANSFER_AFTER_31_DAYS = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.authorizations import lines
+from tests.journeys.authorizations import lines
 from tests.support.driver import Sandbox, by, card, refused, violations
 
 

@@ -13,8 +13,8 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, load_folder, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
+from tests.scenarios.wrong_files import WRONG
 from tests.support.driver import Sandbox
-from tests.support.wrong_scenarios import WRONG
 
 
 @pytest.mark.rule("SCN-01")

@@ -18,8 +18,8 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import SCHEMA_SUFFIX, ready_folder, scenario_files
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_scenario
+from tests.scenarios.wrong_files import WRONG
 from tests.support.driver import Sandbox
-from tests.support.wrong_scenarios import WRONG
 
 SCHEMA = file_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)

@@ -16,7 +16,7 @@ from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
-from tests.support.full_disk import full
+from tests.storage.full_disk import full
 from tests.support.postgres import Postgres, open_session
 from tests.support.projects import catalogue
 from tests.support.state_files import stored_projects

@@ -10,8 +10,8 @@ import requests
 
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.storage.sqlite import StateFile
+from tests.storage.full_disk import full
 from tests.support.driver import Sandbox, by, card, details
-from tests.support.full_disk import full
 from tests.support.servers import make_server
 from tests.support.state_files import reconnect, snapshot_of
 

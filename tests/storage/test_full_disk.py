@@ -16,8 +16,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import NotStored
 from payment_sandbox.storage.codec import StepsInterrupted
 from payment_sandbox.storage.sqlite import WAL_BYTES, StateFile
+from tests.storage.full_disk import full
 from tests.support.driver import card
-from tests.support.full_disk import full
 from tests.support.projects import stored_registry
 from tests.support.state_files import NOON, check_state, snapshot_of
 

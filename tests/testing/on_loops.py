@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from tests.support.asgi import USER, Seen, starlette
 from tests.support.in_process import ORDER, place, shop_that
+from tests.testing.starlette_shop import USER, Seen, starlette
 
 
 def test_a_test_without_a_loop(payment_sandbox: PaymentSandbox) -> None:

@@ -21,12 +21,12 @@ from werkzeug.wrappers import Response
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.support.asgi import starlette
 from tests.support.commands import hearing
 from tests.support.documentation import environment
 from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
 from tests.support.suites import PLUGINS, SHOP, suite
 from tests.testing.conftest import LateHandlers
+from tests.testing.starlette_shop import starlette
 
 NO_ANSWER = "no answer within 5 seconds"
 

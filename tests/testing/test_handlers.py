@@ -15,8 +15,8 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.clients import in_process
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.support.asgi import starlette
 from tests.support.in_process import in_time, on_a_loop, place, shop_that
+from tests.testing.starlette_shop import starlette
 
 HOSTED = {"currency": "EUR", "amount": 5}
 PENDING = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}

@@ -28,29 +28,11 @@ from tests.support.shop import Shop
 EXCESS = 30
 """The number of entries beyond the limit."""
 NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
-Fill = Callable[[Project, int], int]
-"""Add that many entries and return the number that the project holds."""
-
-
-def fill_journal(project: Project, count: int) -> int:
-    """Add requests to the journal."""
-    entry = LoggedRequest("request-1", NOON, "GET", "/", "", 200, b"", b"")
-    for _ in range(count):
-        project.epoch.journal.add([entry])
-    assert project.epoch.journal.dropped_count == EXCESS
-    return len(list(project.epoch.journal.entries()))
-
-
-def fill_decisions(project: Project, count: int) -> int:
-    """Add the scenario's decisions about attempts."""
-    decision: Any = object()
-    journal = project.epoch.journal
-    for number in range(count):
-        journal.add([RecordedDecision(journal.next_id("decision"), f"attempt {number}", decision)])
-    return len(journal.of(RecordedDecision))
-
-
-ENTRIES = {
+Add = Callable[[Project, int], object]
+"""Add an entry with a number."""
+Count = Callable[[Project], int]
+ENTRIES: dict[str, Any] = {
+    "Requests in the journal": LoggedRequest("request-1", NOON, "GET", "/", "", 200, b"", b""),
     "Actions of customers, banks and other actors": PerformedAction(
         "action-1", NOON, NOON, "customer", "visit", "page", "order", None, {}
     ),
@@ -60,109 +42,53 @@ ENTRIES = {
 }
 
 
-def fill_with(entry: Any) -> Fill:
-    """Return a function that adds equal entries to the journal."""
-
-    def fill(project: Project, count: int) -> int:
-        project.epoch.journal.add([entry] * count)
-        return len(project.epoch.journal.of(type(entry)))
-
-    return fill
+def add_decision(project: Project, number: int) -> None:
+    """Add a decision of the scenario about an attempt."""
+    decision: Any = object()
+    journal = project.epoch.journal
+    journal.add([RecordedDecision(journal.next_id("decision"), f"attempt {number}", decision)])
 
 
 def delivery(number: int) -> Delivery:
-    """A webhook without attempts."""
+    """Return a webhook without attempts."""
     return Delivery(f"delivery {number}", f"order {number}", "http://shop.example/", "completed", NOON)
 
 
-def fill_webhooks(project: Project, count: int) -> int:
-    """Add webhooks one by one."""
-    store, stored_max = project.epoch.store, 0
-    for number in range(count):
-        store.commit(ChangeSet(deliveries=(delivery(number),)))
-        stored_max = max(stored_max, number + 1 - store.deliveries_dropped)
-    assert len(store.deliveries()) + store.deliveries_dropped == count
-    return stored_max
+def note_unmatched(project: Project, number: int) -> None:
+    """Note a removed rule."""
+    project.epoch.state = project.epoch.state.note_unmatched([f"rule {number}"])
 
 
-def fill_attempts(project: Project, count: int) -> int:
-    """Add delivery attempts to one webhook."""
-    webhook, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
-    for number in range(count):
-        attempt = WebhookAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
-        webhook, _ = webhook.record_attempt(attempt, is_copy=False)
-    assert (webhook.attempts[0].number, webhook.attempts[-1].number) == (1, count), "first and newest stay"
-    return len(webhook.attempts)
+def add_scan_form(project: Project, number: int) -> None:
+    """Add a form of the page of a bank QR request."""
+    with project.edit() as edit:
+        edit.record_scan_form(f"form {number}", "order")
+        edit.state = edit.state._replace(swapped=())
 
 
-def fill_unmatched(project: Project, count: int) -> int:
-    """Note removed rules one by one."""
-    for number in range(count):
-        project.epoch.state = project.epoch.state.note_unmatched([f"rule {number}"])
-    return len(project.epoch.state.unmatched)
-
-
-def fill_events(project: Project, count: int) -> int:
-    """Publish events for watchers."""
-    before = project.events.number
-    for _ in range(count):
-        project.events.publish("idle")
-    return len(project.events.events_after(before))
-
-
-def fill_long_event(project: Project, count: int) -> int:
-    """Publish an event with values that are too long; a remark replaces each of them."""
-    before = project.events.number
-    project.events.publish("settings", name="x" * count, aliases={"x" * count: "credit-card"}, mode="live")
-    (event,) = project.events.events_after(before)
-    assert event.data == {"name": TOO_LONG_REMARK, "aliases": TOO_LONG_REMARK, "mode": "live"}
-    project.events.publish("settings", name="x" * (count - EXCESS))
-    return max(len(event.data["name"]) for event in project.events.events_after(before))
-
-
-def fill_scan_forms(project: Project, count: int) -> int:
-    """Add forms of the pages of bank QR requests."""
-    for number in range(count):
-        with project.edit() as edit:
-            edit.record_scan_form(f"form {number}", "order")
-            edit.state = edit.state._replace(swapped=())
-    return len(project.epoch.scan_forms)
-
-
-def fill_notices(project: Project, count: int) -> int:
-    """Add notices on the project's dashboards."""
-    for number in range(count):
-        with_notice(project, "/dashboard/p/", Notice(f"notice {number}"))
-    return len(project.slots.of(NOTICES))
-
-
-def fill_disconnected_listeners(project: Project, count: int) -> int:
-    """Disconnect listeners."""
-    for number in range(count):
-        listener_of(project).disconnect(f"listener {number}")
-    return sum(f"listener {number}" in listener_of(project).replaced for number in range(count))
-
-
-def fill_answers(project: Project, count: int) -> int:
-    """Make changes with keys."""
-    for number in range(count):
-        save_answer(project, number)
-    return len(project.epoch.store.answers())
-
-
-FILLS: dict[str, Fill] = {
-    **{subject: fill_with(entry) for subject, entry in ENTRIES.items()},
-    "Requests in the journal": fill_journal,
-    "Scenario decisions": fill_decisions,
-    "Webhooks": fill_webhooks,
-    "Delivery attempts of a webhook": fill_attempts,
-    "Events for watchers": fill_events,
-    "A value in an event": fill_long_event,
-    "Forms of bank QR pages": fill_scan_forms,
-    "Removed faults and rules that never matched": fill_unmatched,
-    "Answers to requests with an Idempotency-Key": fill_answers,
-    "Notices on the dashboard": fill_notices,
-    "Disconnected listeners": fill_disconnected_listeners,
+STORES: dict[str, tuple[Add, Count]] = {
+    "Scenario decisions": (add_decision, lambda project: len(project.epoch.journal.of(RecordedDecision))),
+    "Events for watchers": (
+        lambda project, _: project.events.publish("idle"),
+        lambda project: len(project.events.events_after(0)),
+    ),
+    "Forms of bank QR pages": (add_scan_form, lambda project: len(project.epoch.scan_forms)),
+    "Removed faults and rules that never matched": (
+        note_unmatched,
+        lambda project: len(project.epoch.state.unmatched),
+    ),
+    "Answers to requests with an Idempotency-Key": (
+        save_answer,
+        lambda project: len(project.epoch.store.answers()),
+    ),
+    "Notices on the dashboard": (
+        lambda project, number: with_notice(project, "/dashboard/p/", Notice(f"notice {number}")),
+        lambda project: len(project.slots.of(NOTICES)),
+    ),
+    "Disconnected listeners": (
+        lambda project, number: listener_of(project).disconnect(f"listener {number}"),
+        lambda project: len(listener_of(project).replaced),
+    ),
 }
 
 
@@ -172,10 +98,51 @@ def limit_of(subject: str) -> int:
     return maximum
 
 
-@pytest.mark.parametrize("subject", FILLS)
+@pytest.mark.parametrize("subject", STORES)
 def test_stores_are_limited_as_the_table_says(subject: str) -> None:
     """Each store holds exactly as many entries as the table of limits says."""
-    assert FILLS[subject](made_project(NOON), limit_of(subject) + EXCESS) == limit_of(subject)
+    (add, count), project = STORES[subject], made_project(NOON)
+    for number in range(limit_of(subject) + EXCESS):
+        add(project, number)
+    assert count(project) == limit_of(subject)
+
+
+@pytest.mark.parametrize("subject", ENTRIES)
+def test_the_journal_is_limited_as_the_table_says(subject: str) -> None:
+    """The journal holds so many entries of each kind, and counts the requests that it drops."""
+    journal = made_project(NOON).epoch.journal
+    journal.add([ENTRIES[subject]] * (limit_of(subject) + EXCESS))
+    assert len(journal.of(type(ENTRIES[subject]))) == limit_of(subject)
+    assert journal.dropped_count == (EXCESS if subject == "Requests in the journal" else 0)
+
+
+def test_webhooks_and_their_attempts_are_limited() -> None:
+    """Webhooks beyond the limit are dropped and counted; the first and the newest attempts of one stay."""
+    store, stored_max = made_project(NOON).epoch.store, 0
+    count = limit_of("Webhooks") + EXCESS
+    for number in range(count):
+        store.commit(ChangeSet(deliveries=(delivery(number),)))
+        stored_max = max(stored_max, number + 1 - store.deliveries_dropped)
+    assert len(store.deliveries()) + store.deliveries_dropped == count
+    assert stored_max == limit_of("Webhooks")
+    webhook, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
+    attempts_max = limit_of("Delivery attempts of a webhook")
+    for number in range(attempts_max + EXCESS):
+        attempt = WebhookAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
+        webhook, _ = webhook.record_attempt(attempt, is_copy=False)
+    assert len(webhook.attempts) == attempts_max
+    assert (webhook.attempts[0].number, webhook.attempts[-1].number) == (1, attempts_max + EXCESS)
+
+
+def test_long_values_in_events_are_replaced() -> None:
+    """A remark replaces each value of an event that is too long."""
+    events, maximum = made_project(NOON).events, limit_of("A value in an event")
+    long_text = "x" * (maximum + 1)
+    events.publish("settings", name=long_text, aliases={long_text: "credit-card"}, mode="live")
+    events.publish("settings", name="x" * maximum)
+    first, second = (event.data for event in events.events_after(0))
+    assert first == {"name": TOO_LONG_REMARK, "aliases": TOO_LONG_REMARK, "mode": "live"}
+    assert second == {"name": "x" * maximum}
 
 
 def test_long_fields_are_truncated(watched: Sandbox, shop: Shop) -> None:
@@ -198,9 +165,8 @@ def test_long_fields_are_truncated(watched: Sandbox, shop: Shop) -> None:
 
 def test_the_journal_omits_credentials_from_headers(watched: Sandbox) -> None:
     """The journal omits headers with credentials and has the others."""
-    watched.get(
-        "/v1/orders/x/", headers={"X-Shop": "1", "Cookie": "a=b", "Proxy-Authorization": "Basic eA=="}
-    )
+    headers = {"X-Shop": "1", "Cookie": "a=b", "Proxy-Authorization": "Basic eA=="}
+    watched.get("/v1/orders/x/", headers=headers)
     (entry,) = watched.get("/control/journal/").json()["items"]
     headers = entry["headers"]["request"]
     assert headers["X-Shop"] == "1"
@@ -209,11 +175,8 @@ def test_the_journal_omits_credentials_from_headers(watched: Sandbox) -> None:
 
 def test_the_response_cache_is_limited(sandbox: Sandbox) -> None:
     """The answer cache holds the orders that were shown last, up to its limit."""
-    project = sandbox.project_in_process
-    maximum = limit_of("Cached responses")
-    for _ in range(maximum + EXCESS):
-        sandbox.http.post(
-            f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1}, auth=(sandbox.key, "")
-        )
-    assert len(project.epoch.answer_cache) == maximum
-    assert sandbox.place(card())["id"] in project.epoch.answer_cache
+    cache, maximum = sandbox.project_in_process.epoch.answer_cache, limit_of("Cached responses")
+    cache.update({f"order {number}": ("", b"") for number in range(maximum)})
+    assert sandbox.place(card())["id"] in cache
+    assert len(cache) == maximum
+    assert "order 0" not in cache

@@ -16,16 +16,15 @@ import pytest
 import requests
 
 from payment_sandbox.cli.serve import MaskedFormatter
-from payment_sandbox.projects.project import Project
-from payment_sandbox.serving.server import Server
 from payment_sandbox.web.routes import DescribedRoute, Facts, described_routes
 from tests.attack import FULL
 from tests.documentation.examples import record_examples
-from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
+from tests.support.canaries import CODE, GROUPS, canaries, shown
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, card
 from tests.support.payer import HTML, Form, Page
 from tests.support.servers import make_server
 from tests.support.shop import Shop
+from tests.web.fields import fields_of, leaves, replaced, with_field
 
 REPEATED: Final = {
     r"api\.(post|put)_order/(description|merchant_order_id|customer|extra|client|order_lines|locale"
@@ -87,31 +86,22 @@ class Leak(NamedTuple):
 class CanaryClient:
     """A client that sends canaries to a server and searches all its outputs for them."""
 
-    def __init__(
-        self, server: Server, sandbox: Sandbox, state: Path, logged: pytest.LogCaptureFixture
-    ) -> None:
-        self.server, self.sandbox, self.state, self.logged = server, sandbox, state, logged
-        self.app = server.app
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox, self.app = sandbox, sandbox.server.app
         self.values = canaries(sandbox.key)
         self.http = requests.Session()
         self.http.trust_env = False
-        examples = record_examples().answers
-        self.bodies = {endpoint: example.body for endpoint, example in examples.items()}
+        self.bodies: dict[str, Any] = {}
         self.leaks: list[Leak] = []
         self.sent = 0
         self.filled: set[tuple[str, ...]] = set()
         self.ids: dict[str, str] = {}
 
-    @property
-    def project(self) -> Project:
-        """The project of the test."""
-        project = self.server.registry.find(self.sandbox.key)
-        assert project is not None
-        return project
-
     def prepare(self, shop: Shop) -> None:
-        """Create an instance of everything that a path can name."""
+        """Create an instance of everything that a path can name; the shop repeats secrets."""
+        self.bodies = {endpoint: example.body for endpoint, example in record_examples().answers.items()}
         sandbox = self.sandbox
+        shop.says = f"no such card: {' '.join(GROUPS)}, cvc={CODE}, key {sandbox.key}".encode()
         details = {"one_click_type": "first"}
         order = sandbox.place(
             card(capture_mode="manual", payment_method_details=details),
@@ -149,7 +139,7 @@ class CanaryClient:
 
     def send(self, where: str, method: str, path: str, **options: Any) -> requests.Response:
         """Send a request and search its response."""
-        address = path if path.startswith("http") else f"{self.server.url}{path}"
+        address = path if path.startswith("http") else f"{self.sandbox.url}{path}"
         options.setdefault("auth", (self.sandbox.key, ""))
         answer = self.http.request(method, address, allow_redirects=False, **options)
         self.sent += 1
@@ -174,13 +164,13 @@ class CanaryClient:
         assert facts.reads is not None
         base = facts.example or self.bodies.get(rule.name) or {}
         for field in fields_of(facts.reads()):
-            where = f"{rule.name}/{field.path}"
+            where = f"{rule.name}/{field}"
             if is_repeated(where) == repeated:
                 for name, value in self.next_values():
-                    body = with_field(base, field.path, value)
+                    body = with_field(base, field, value)
                     self.send(f"{where}: {name}", method, self.path(rule), json=body)
         if rule.name in ("control.put_faults", "control.put_scenario"):
-            self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""))
+            self.http.delete(f"{self.sandbox.url}{self.path(rule)}", auth=(self.sandbox.key, ""))
 
     def fill_other_parts(self, rule: DescribedRoute, method: str, facts: Facts) -> None:
         """Put canaries into field names, malformed bodies, queries, paths and headers."""
@@ -191,7 +181,7 @@ class CanaryClient:
                 headers = {"Content-Type": kind}
                 where = f"{rule.name}: everything as {kind}"
                 self.send(where, method, path, data=everything.encode(), headers=headers)
-        names = [field.path for field in fields_of(facts.query())] if facts.query is not None else []
+        names = fields_of(facts.query()) if facts.query is not None else ()
         for name in [*names, "unknown", everything]:
             self.send(f"{rule.name}?{name[:20]}: everything", method, path, params={name: everything})
         for name in PARAMETER.findall(rule.path):
@@ -221,7 +211,7 @@ class CanaryClient:
 
     def fill_form(self, where: str, form: Form) -> None:
         """Put canaries into each field of a form."""
-        headers = {**HTML, "Origin": self.server.url}
+        headers = {**HTML, "Origin": self.sandbox.url}
         button = dict(form.buttons[:1])
         for field in form.fields.keys() - set(HIDDEN_FIELDS):
             for name, value in self.next_values():
@@ -229,12 +219,12 @@ class CanaryClient:
                 place = f"{where} {form.action.rpartition('/')[0][-20:]} {field}: {name}, everything"
                 sent = {"params": data} if form.method == "GET" else {"data": data}
                 answer = self.send(place, form.method, form.action, headers=headers, **sent)
-                onward = answer.headers.get("Location", "").removeprefix(self.server.url)
+                onward = answer.headers.get("Location", "").removeprefix(self.sandbox.url)
                 if onward.startswith("/"):
                     self.send(place, "GET", onward, headers=HTML)
 
     def search_everywhere(self, *, repeated: bool) -> None:
-        """Search everything that the server shows, logs and stores.
+        """Search everything that the server shows.
 
         With ``repeated``, skip the outputs that may repeat the merchant's own texts.
         """
@@ -244,11 +234,7 @@ class CanaryClient:
                     headers = HTML if rule.facts.media_type == "text/html" else {}
                     answer = self.send("", "GET", path, headers=headers)
                     self.search_text(f"GET {path}", answer.text, answer.status_code)
-        self.search_text("events", repr(self.project.events.events_after(0)))
-        self.search_text("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
-        if not repeated:
-            files = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
-            self.search_text("state file", files.decode(errors="replace"))
+        self.search_text("events", repr(self.sandbox.project_in_process.events.events_after(0)))
 
     def paths(self, rule: DescribedRoute) -> Iterator[str]:
         """Return the paths of a route with the IDs of existing records, but only a sample of the requests."""
@@ -265,78 +251,65 @@ def is_repeated(where: str) -> bool:
     return any(re.match(pattern, where) for pattern in REPEATED)
 
 
-@pytest.fixture
-def canary_client(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[CanaryClient]:
-    """A separate server, with one project that has a record of every kind."""
-    state = tmp_path / "state" / "state.db"
-    state.parent.mkdir()
-    with caplog.at_level(logging.INFO), make_server(state=state) as server:
-        client = CanaryClient(server, Sandbox(server, webhook_url=shop.url), state, caplog)
-        with client.project.events.watching():
+@pytest.mark.rule("CTL-29", "A42")
+def test_no_secret_leaks(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """A secret in any part of a call, in any field of a form or in a shop's answer appears in no output.
+
+    Afterwards, orders, QR requests and settings repeat the merchant's texts; other records mask them.
+    """
+    with caplog.at_level(logging.INFO), make_server(state=tmp_path / "state.db") as server:
+        client = CanaryClient(Sandbox(server, webhook_url=shop.url))
+        bodies = [rule for rule in client.routes() if rule.facts.reads is not None]
+        with client.sandbox.project_in_process.events.watching():
             client.prepare(shop)
-            yield client
+            for rule in bodies:
+                client.fill_fields(rule, rule.method, rule.facts, repeated=False)
+            for rule in client.routes():
+                client.fill_other_parts(rule, rule.method, rule.facts)
+            client.fill_forms()
+            client.fill_forms(order_id=client.ids["other_id"])
+            client.sandbox.settle()
+            client.search_everywhere(repeated=False)
+            stored = b"\n".join(path.read_bytes() for path in tmp_path.glob("state.db*"))
+            client.search_text("state file", stored.decode(errors="replace"))
+            assert client.leaks == []
+            assert client.sent > 1200, "too few requests"
+            for rule in bodies:
+                client.fill_fields(rule, rule.method, rule.facts, repeated=True)
+            client.sandbox.settle()
+            client.leaks.clear()
+            client.search_everywhere(repeated=True)
+            client.search_text("log", "\n".join(map(MaskedFormatter().format, caplog.records)))
+            assert client.leaks == []
         client.http.close()
         client.sandbox.http.close()
 
 
-@pytest.mark.rule("CTL-29", "A42")
-def test_no_secret_of_a_call_leaks(canary_client: CanaryClient) -> None:
-    """A secret in any field, name, body, query, path or header of a call appears in no output."""
-    for rule in canary_client.routes():
-        if rule.facts.reads is not None:
-            canary_client.fill_fields(rule, rule.method, rule.facts, repeated=False)
-        canary_client.fill_other_parts(rule, rule.method, rule.facts)
-    canary_client.sandbox.settle()
-    canary_client.search_everywhere(repeated=False)
-    assert canary_client.leaks == []
-    assert canary_client.sent > 1000, "too few requests"
-
-
-@pytest.mark.rule("CTL-29")
-def test_no_secret_of_a_form_leaks(canary_client: CanaryClient) -> None:
-    """A secret in any form field of the dashboard and the payment pages appears in no output."""
-    canary_client.fill_forms()
-    canary_client.fill_forms(order_id=canary_client.ids["other_id"])
-    canary_client.sandbox.settle()
-    canary_client.search_everywhere(repeated=False)
-    assert canary_client.leaks == []
-    assert canary_client.sent > 200, "too few requests"
-
-
-@pytest.mark.rule("CTL-29", "A42")
-def test_repeated_texts_are_masked_in_records(canary_client: CanaryClient) -> None:
-    """Orders, QR requests and settings repeat the merchant's texts; other records mask them."""
-    for rule in canary_client.routes():
-        if rule.facts.reads is not None:
-            canary_client.fill_fields(rule, rule.method, rule.facts, repeated=True)
-    canary_client.sandbox.settle()
-    canary_client.leaks.clear()
-    canary_client.search_everywhere(repeated=True)
-    assert canary_client.leaks == []
-
-
 @pytest.mark.rule("CTL-29", "CTL-10")
-def test_no_secret_of_a_snapshot_leaks(canary_client: CanaryClient) -> None:
+def test_no_secret_of_a_snapshot_leaks(watched: Sandbox) -> None:
     """A restored snapshot leaks no secret from any text but the merchant's own texts and addresses."""
+    client = CanaryClient(watched)
+    order = watched.place(card(), customer=CUSTOMER, amount=LINES_TOTAL, order_lines=LINES)
+    watched.pay(order)
+    watched.pay(
+        watched.place(card(capture_mode="manual", payment_method_details={"one_click_type": "first"}))
+    )
+    watched.post("/v1/bankqr/", {"amount": 100, "description": "Coffee"})
+    watched.settle()
+    watched.post(f"/control/webhooks/{watched.webhooks()[0]['id']}/redeliver/")
     own = re.compile(
         r"\.(sent|client|order_lines|lines|description|merchant_order_id|dynamic_descriptor|url|return_url"
         r"|webhook_url)\b(?!.*request)"
     )
-    canary_client.sandbox.post(f"/control/webhooks/{canary_client.ids['delivery_id']}/redeliver/")
-    document = canary_client.sandbox.get("/control/state/").json()
+    document = watched.get("/control/state/").json()
     patterns: Mapping[str, tuple[str | int, ...]] = {
         re.sub(r"\.\d+", "[]", "".join(f".{step}" for step in path)): path for path in leaves(document)
     }
-    tried = {pattern: path for pattern, path in patterns.items() if not own.search(pattern)}
     restored = 0
-    for pattern, path in tried.items():
-        for name, value in canary_client.next_values():
-            answer = canary_client.send(
-                f"{pattern}: {name}", "PUT", "/control/state/", json=replaced(document, path, value)
-            )
-            restored += answer.ok
-            canary_client.search_text(
-                f"{pattern}: {name}, then the state", canary_client.sandbox.get("/control/state/").text
-            )
-    assert canary_client.leaks == []
+    for pattern, path in patterns.items():
+        for name, value in client.next_values() if not own.search(pattern) else ():
+            where = f"{pattern}: {name}"
+            restored += client.send(where, "PUT", "/control/state/", json=replaced(document, path, value)).ok
+            client.search_text(f"{where}, then the state", watched.get("/control/state/").text)
+    assert client.leaks == []
     assert restored > 10, "some snapshots were accepted"

@@ -12,9 +12,9 @@ from payment_sandbox.forms.order_fields import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.web.merchant import explanation as explained
 from payment_sandbox.web.routes import described_routes
-from tests.support.canaries import fields_of
 from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, details
 from tests.support.projects import made_registry
+from tests.web.fields import fields_of
 
 
 def read_explanation(answer: requests.Response) -> tuple[str, str]:
@@ -23,7 +23,7 @@ def read_explanation(answer: requests.Response) -> tuple[str, str]:
     return rules, possible
 
 
-WRONG_ORDERS = [
+WRONG_ORDERS: list[tuple[dict[str, Any], str, str]] = [
     ({"amount": 12.95}, "SET-11", "fix amount"),
     ({"currency": "USD"}, "ORD-03", "currency: one of EUR"),
     ({"return_url": "ftp://x"}, "ORD-08", "return_url"),
@@ -42,22 +42,16 @@ WRONG_ORDERS = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "rule", "possible"), WRONG_ORDERS)
-def test_a_wrong_order_names_rule_and_choice(
-    sandbox: Sandbox, fields: dict[str, Any], rule: str, possible: str
-) -> None:
-    """The header names the rule and the allowed values, and the journal has the same rule."""
-    answer = sandbox.create(**fields)
-    assert answer.status_code == 400
-    rules, choice = read_explanation(answer)
-    assert rules.startswith(f"{rule} {rule_texts()[rule]}")
-    assert possible in choice
-    (entry,) = sandbox.get("/control/journal/").json()["items"]
-    assert entry["rule"] == rule
-
-
-def test_every_violation_names_its_rule(sandbox: Sandbox) -> None:
-    """The header names each rule once, in the order of the violations."""
+def test_a_wrong_order_names_rule_and_choice(sandbox: Sandbox) -> None:
+    """The header names each rule once and the allowed values, and the journal has the same rule."""
+    for fields, rule, possible in WRONG_ORDERS:
+        answer = sandbox.create(**fields)
+        assert answer.status_code == 400
+        rules, choice = read_explanation(answer)
+        assert rules.startswith(f"{rule} {rule_texts()[rule]}")
+        assert possible in choice
+    journal = sandbox.get("/control/journal/").json()["items"]
+    assert [entry["rule"] for entry in journal] == [rule for _, rule, _ in WRONG_ORDERS]
     rules, _ = read_explanation(sandbox.create(amount=0, currency="USD", return_url="x", webhook_url="y"))
     assert re.findall(r"[A-Z]{3}-\d\d", rules) == ["ORD-03", "SET-11", "ORD-08", "ORD-10"]
 
@@ -122,26 +116,21 @@ def test_a_refusal_names_rule_and_possible_calls(
     assert choice.startswith(possible), choice
 
 
-def test_a_stale_etag_gets_the_current_one(sandbox: Sandbox) -> None:
-    """The header ends with the current ETag."""
-    order = sandbox.place(card())
-    answer = sandbox.delete(f"/v1/orders/{order['id']}/", headers={"If-Match": '"old"'})
-    etag = sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"].strip('"')
-    assert read_explanation(answer)[0].startswith("SET-33 ")
-    assert read_explanation(answer)[1].endswith(f"its ETag is {etag}")
-
-
-def test_wrong_keys_and_paths_are_explained(sandbox: Sandbox) -> None:
-    """Wrong keys and unknown orders, paths and methods are explained; unknown versions are not."""
-    bare = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/")
-    assert read_explanation(bare)[0].startswith("AUTH-01 ")
-    other = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", auth=("nobody", ""))
+def test_wrong_keys_paths_and_etags_are_explained(sandbox: Sandbox) -> None:
+    """A stale ETag gets the current one; unknown versions are not explained."""
+    unknown = f"/v1/orders/{NOBODY}/"
+    assert read_explanation(requests.get(f"{sandbox.url}{unknown}"))[0].startswith("AUTH-01 ")
+    other = requests.get(f"{sandbox.url}{unknown}", auth=("nobody", ""))
     assert read_explanation(other)[0].startswith("AUTH-02 ")
-    assert read_explanation(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == "create an order"
+    assert read_explanation(sandbox.get(unknown))[1] == "create an order"
     order = sandbox.place()
-    assert (
-        read_explanation(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order"
+    assert read_explanation(sandbox.get(unknown))[1] == f"read {order['id']}, the newest order"
+    rule, possible = read_explanation(
+        sandbox.delete(f"/v1/orders/{order['id']}/", headers={"If-Match": '"x"'})
     )
+    etag = sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"].strip('"')
+    assert rule.startswith("SET-33 ")
+    assert possible.endswith(f"its ETag is {etag}")
     assert read_explanation(sandbox.get("/v1/nothing/"))[0].startswith("SET-08 ")
     assert read_explanation(sandbox.patch("/v1/orders/"))[1] == "POST"
     old = requests.get(f"{sandbox.url}/v2/orders/", auth=(sandbox.key, ""))
@@ -169,58 +158,34 @@ def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
     assert "X-Evil" not in answer.headers
 
 
-APP = build_app(made_registry(), public_url="http://sandbox.example")
-FACTS = {each.name: each.facts for each in described_routes(APP)}
-
-
-@pytest.mark.parametrize(
-    "endpoint", [name for name, facts in FACTS.items() if name.startswith("api.") and facts.reads is not None]
-)
-def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
-    """Each key has a rule, its own or that of its parent."""
-    facts = FACTS[endpoint]
-    assert facts.reads is not None
-    for field in fields_of(facts.reads()):
-        rule = explained.rule_of(facts.rules, Violation(field.path.replace("[]", ""), "is wrong"))
-        assert rule != explained.MALFORMED_RULE, field.path
-
-
-def test_every_rule_named_is_in_the_ledger() -> None:
-    """The ledger contains the rules of all refusals, paths and statuses."""
-    named = {rule for facts in FACTS.values() for rule in facts.rules.values()}
+def test_every_refusal_has_a_rule_of_the_ledger() -> None:
+    """Each key has a rule, its own or that of its parent; the rules of keys, paths and statuses exist."""
+    app = build_app(made_registry(), public_url="http://sandbox.example")
+    facts_by_name = {each.name: each.facts for each in described_routes(app)}
+    for name, facts in facts_by_name.items():
+        if name.startswith("api.") and facts.reads is not None:
+            for field in fields_of(facts.reads()):
+                rule = explained.rule_of(facts.rules, Violation(field.replace("[]", ""), "is wrong"))
+                assert rule != explained.MALFORMED_RULE, field
+    named = {rule for facts in facts_by_name.values() for rule in facts.rules.values()}
     named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
     named |= {*explained.RULE_BY_STATUS.values(), explained.FAULT_RULE, explained.UNKNOWN_KEY_RULE}
     assert named <= rule_texts().keys()
 
 
-def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> None:
-    """If the remaining amount is smaller than each line, only a capture in full is possible."""
+def test_only_what_can_succeed_is_called_possible(sandbox: Sandbox) -> None:
+    """If less than each line remains, only a capture in full is possible; without lines, no method that needs them."""
     line = {"amount": 500, "quantity": 1, "merchant_order_line_id": "one"}
-    order = sandbox.place(
-        card(capture_mode="manual"),
-        amount=1000,
-        order_lines=[line, {**line, "amount": 600, "merchant_order_line_id": "two"}],
-    )
+    lines = [line, {**line, "amount": 600, "merchant_order_line_id": "two"}]
+    order = sandbox.place(card(capture_mode="manual"), amount=1000, order_lines=lines)
+    wrong = sandbox.take(order, "captures/amount", {"amount": 0})
+    assert read_explanation(wrong)[1].startswith("fix amount; cancel, update"), "its state refuses it, too"
     sandbox.acted(order, "customer pay")
-    lines = [{"merchant_order_line_id": "one", "quantity": 1}]
-    sandbox.take(order, "captures/orderlines", {"order_lines": lines})
-    answer = sandbox.take(order, "captures/amount", {"amount": 1})
-    assert read_explanation(answer)[1].startswith(
-        "capture in full (500), void by amount up to 500, refund up to 500"
-    )
+    one = {"order_lines": [{"merchant_order_line_id": "one", "quantity": 1}]}
+    sandbox.take(order, "captures/orderlines", one)
+    _, possible = read_explanation(sandbox.take(order, "captures/amount", {"amount": 1}))
+    assert possible.startswith("capture in full (500), void by amount up to 500, refund up to 500")
     assert sandbox.take(order, "captures").status_code == 200
-
-
-def test_a_wrong_body_for_an_order_says_what_the_order_allows(sandbox: Sandbox) -> None:
-    """An invalid body is explained together with the order's state, which also refuses the call."""
-    order = sandbox.place(card(capture_mode="manual"))
-    answer = sandbox.take(order, "captures/amount", {"amount": 0})
-    assert read_explanation(answer)[1].startswith("fix amount; cancel, update")
-
-
-def test_methods_that_need_more_are_not_called_possible(sandbox: Sandbox) -> None:
-    """Without lines, neither header nor body names a method that needs lines."""
-    answer = sandbox.create(payment_methods=["pay-later-a"])
-    (violation,) = answer.json()["error"]["violations"]
+    (violation,) = sandbox.create(payment_methods=["pay-later-a"]).json()["error"]["violations"]
     assert "credit-card" in violation["allowed"]
     assert not {"pay-later-a", "invoice-later-b"} & set(violation["allowed"])

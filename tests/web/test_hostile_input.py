@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pkgutil import walk_packages
@@ -16,11 +15,12 @@ import payment_sandbox
 from payment_sandbox.kernel.patterns import Pattern
 from tests.support.driver import Sandbox, card, violations
 
-JSON = {"Content-Type": "application/json"}
 SECONDS_MAX = 3.0  # these requests take 0.1 s; slow patterns took from 7 s to minutes
+PATTERN_SECONDS_MAX = 0.2  # a quarter of the length, so a sixteenth of the time of slow patterns
 ANSWER_BYTES_MAX = 1 << 17
 LENGTH = 40_000
 VALUES = 19_000  # just under the limit
+PIECES = (" ", "1", "4", "1 ", "1-", '"', '\\"', "[", '"cvc"', '"cvc":"', '"cvc" ', "P1", "a", "a.", "[.,")
 
 
 def patterns() -> Iterator[Pattern[Any]]:
@@ -34,62 +34,38 @@ def patterns() -> Iterator[Pattern[Any]]:
 
 def test_patterns_take_linear_time() -> None:
     """No pattern backtracks on long repetitions that end with a mismatch."""
-    pieces = [
-        " ",
-        "1",
-        "4",
-        "1 ",
-        "1-",
-        '"',
-        '\\"',
-        "[",
-        '"cvc"',
-        '"cvc":"',
-        '"cvc" ',
-        "P1",
-        "a",
-        "a.",
-        "[.,",
-    ]
     all_patterns = list(patterns())
     assert len(all_patterns) > 8
     for pattern in all_patterns:
-        for piece in pieces:
-            text: Any = (piece * LENGTH)[:LENGTH] + "!"
+        for piece in PIECES:
+            text: Any = (piece * LENGTH)[: LENGTH // 4] + "!"
             hostile = text.encode() if isinstance(pattern.pattern, bytes) else text
             started = thread_time()
             pattern.search(hostile)
             pattern.fullmatch(hostile)
             pattern.sub("" if isinstance(hostile, str) else b"", hostile)
-            assert thread_time() - started < SECONDS_MAX, (pattern.pattern, piece)
-
-
-@contextmanager
-def quickly() -> Iterator[None]:
-    """Expect that a block takes little time of the processor."""
-    started = process_time()
-    yield
-    assert process_time() - started < SECONDS_MAX
+            assert thread_time() - started < PATTERN_SECONDS_MAX, (pattern.pattern, piece)
 
 
 def expect_quick(send: Callable[[], requests.Response]) -> requests.Response:
-    """Expect a short and quick response; the server runs in this process."""
-    with quickly():
-        answer = send()
+    """Expect a response that is short and takes little time of the processor; the server runs in this process."""
+    started = process_time()
+    answer = send()
+    assert process_time() - started < SECONDS_MAX
     assert len(answer.content) < ANSWER_BYTES_MAX
     return answer
 
 
-@pytest.mark.parametrize("field", ["number", "expiry", "cvc", "holder"])
-def test_a_form_field_may_be_long(sandbox: Sandbox, field: str) -> None:
+def test_fields_of_a_form_may_be_long(sandbox: Sandbox) -> None:
     """Long form fields are handled quickly; anyone can send them without a key."""
     order = sandbox.place(card())
     url = f"http://{order['transactions'][0]['payment_url']}"
-    page = requests.get(url).text
-    token = page.partition('name="token" value="')[2].partition('"')[0]
-    fields = {"action": "pay", "token": token, "number": "4", "expiry": "1", field: "1" + " " * LENGTH + "x"}
-    expect_quick(lambda: requests.post(url, data=fields))
-    assert sandbox.read(order)["status"] == "processing"
+    token = requests.get(url).text.partition('name="token" value="')[2].partition('"')[0]
+    for field in ("number", "expiry", "cvc", "holder"):
+        fields = {"action": "pay", "token": token, "number": "4", "expiry": "1"}
+        fields[field] = "1" + " " * LENGTH + "x"
+        expect_quick(partial(requests.post, url, data=fields))
+        assert sandbox.read(order)["status"] == "processing"
 
 
 def test_a_header_may_be_long(sandbox: Sandbox) -> None:
@@ -104,22 +80,19 @@ def test_a_header_may_be_long(sandbox: Sandbox) -> None:
 def test_a_duplicate_key_is_found_quickly(sandbox: Sandbox) -> None:
     """A duplicate among 19,000 keys is reported quickly."""
     pairs = ", ".join(f'"{number}": 1' for number in [*range(VALUES), VALUES - 1])
+    headers = {"Content-Type": "application/json"}
     answer = expect_quick(
-        lambda: requests.post(f"{sandbox.url}/control/projects/", data=f"{{{pairs}}}", headers=JSON)
+        lambda: requests.post(f"{sandbox.url}/control/projects/", data=f"{{{pairs}}}", headers=headers)
     )
     assert answer.status_code == 400
     assert f"'{VALUES - 1}' twice" in answer.json()["error"]["value"]
 
 
-def lines(count: int) -> list[dict[str, Any]]:
-    """Return that many lines of one item each."""
-    return [{"merchant_order_line_id": str(number), "amount": 1, "quantity": 1} for number in range(count)]
-
-
 def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> None:
     """Each call takes linear time, and a refusal reports only 100 of the violations."""
     count = 1000
-    order = sandbox.pay(sandbox.place(card(capture_mode="manual"), amount=count, order_lines=lines(count)))
+    lines = [{"merchant_order_line_id": str(number), "amount": 1, "quantity": 1} for number in range(count)]
+    order = sandbox.pay(sandbox.place(card(capture_mode="manual"), amount=count, order_lines=lines))
     path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
     wrong = [{"merchant_order_line_id": f"x{number}", "quantity": 1} for number in range(count)]
     answer = expect_quick(lambda: sandbox.post(f"{path}/captures/orderlines/", {"order_lines": wrong}))
@@ -131,25 +104,27 @@ def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> Non
         (f"{path}/voids/orderlines/", right[count // 2 :]),
         (f"/v1/orders/{order['id']}/refunds/", right[: count // 2]),
     ):
-        with quickly():
-            assert sandbox.post(call, {"order_lines": part}).status_code in (200, 201)
+        started = process_time()
+        assert sandbox.post(call, {"order_lines": part}).status_code in (200, 201)
+        assert process_time() - started < SECONDS_MAX
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        {"transactions": [{"payment_method": 1}] * (VALUES // 2)},
         {"transactions": [{"payment_method": "x"}] * (VALUES // 2)},
         {"payment_methods": ["x"] * VALUES},
         {f"unknown{number}": 1 for number in range(VALUES - 10)},
     ],
-    ids=["wrong transactions", "unknown methods", "unknown in the list", "unknown keys"],
+    ids=["transactions", "a list", "unknown keys"],
 )
 def test_validation_stops_at_the_hundredth_violation(sandbox: Sandbox, body: dict[str, Any]) -> None:
-    """Validation stops after the hundredth violation."""
-    expect_quick(lambda: sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1, **body}))
-    unknown = {f"unknown{number}": 1 for number in range(VALUES)}
-    assert len(violations(expect_quick(lambda: sandbox.patch("/control/project/", unknown)))) == 100
+    """Validation stops after the hundredth violation, whatever is wrong."""
+    answer = expect_quick(lambda: sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1, **body}))
+    if "unknown1" in body:
+        assert answer.status_code == 201, "unknown keys are ignored"
+        answer = expect_quick(lambda: sandbox.patch("/control/project/", body))
+    assert len(violations(answer)) in (100, 101), "the number of transactions is one more violation"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +132,7 @@ def test_validation_stops_at_the_hundredth_violation(sandbox: Sandbox, body: dic
     [
         ({"text": "," * 50_000 + "[{" * 5000}, True),
         ({"text": '\\"' * 9_000 + "," * 30_000}, True),
-        ({"list": [1] * 19_000}, True),
+        ({"list": [1] * VALUES}, True),
         ({"list": [1] * 20_001}, False),
         ({"list": [{}] * 10_001}, False),
     ],
@@ -167,9 +142,8 @@ def test_values_are_counted_but_not_punctuation_in_texts(
     sandbox: Sandbox, extra: dict[str, Any], is_accepted: bool
 ) -> None:
     """A body may have 20,000 values; commas and brackets in texts do not count."""
-    answer = sandbox.create(extra=extra) if is_accepted else expect_quick(lambda: sandbox.create(extra=extra))
-    assert answer.status_code == (201 if is_accepted else 400), answer.text[:300]
-    if not is_accepted:
-        assert answer.json()["error"]["value"] == "the body has more than 20,000 values"
+    if is_accepted:
+        assert sandbox.place(extra=extra)["extra"] == extra
     else:
-        assert answer.json()["extra"] == extra
+        error = expect_quick(lambda: sandbox.create(extra=extra)).json()["error"]
+        assert error["value"] == "the body has more than 20,000 values"

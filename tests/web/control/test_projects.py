@@ -5,11 +5,9 @@ from collections.abc import Callable
 import pytest
 import requests
 
-from payment_sandbox.projects.settings import read_stored_settings
 from payment_sandbox.serving.server import Server
-from tests.support.driver import START, Sandbox, by, card, keyed, violations
+from tests.support.driver import START, Sandbox, card, keyed, violations
 from tests.support.servers import make_server
-from tests.support.shop import Shop
 
 
 @pytest.mark.rule("CTL-04")
@@ -33,10 +31,8 @@ def test_a_project_is_made_from_its_settings(server: Server) -> None:
     listing = requests.get(f"{server.url}/control/projects/")
     assert created["project_id"] in listing.text
     assert created["api_key"] not in listing.text
-    bodies: list[dict[str, str] | None] = [None, {}]
-    for body in bodies:
-        made = requests.post(f"{server.url}/control/projects/", json=body)
-        assert made.json()["settings"]["mode"] == "test", "a body is optional"
+    made = requests.post(f"{server.url}/control/projects/")
+    assert made.json()["settings"]["mode"] == "test", "a body is optional"
 
 
 def test_a_deleted_project_makes_room_for_another() -> None:
@@ -88,14 +84,11 @@ def test_settings_can_be_changed_one_by_one(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-07")
-def test_a_deleted_projects_key_is_refused(watched: Sandbox, shop: Shop) -> None:
+def test_a_deleted_projects_key_is_refused(sandbox: Sandbox) -> None:
     """Both APIs refuse the key of a deleted project."""
-    shop.answer = lambda received: 500
-    watched.place(by("bank-transfer"))
-    watched.settle()
-    assert watched.delete("/control/project/").status_code == 200
-    assert watched.get("/control/project/").status_code == 401
-    assert watched.create().status_code == 401
+    assert sandbox.delete("/control/project/").status_code == 200
+    assert sandbox.get("/control/project/").status_code == 401
+    assert sandbox.create().status_code == 401
 
 
 @pytest.mark.rule("CTL-08")
@@ -110,30 +103,18 @@ def test_projects_with_the_same_seed_never_see_each_other(project: Callable[...,
     assert other.now() == START
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "label", "others"),
-    [
-        ("PATCH", "/control/project/", "name", {}),
-        ("PATCH", "/control/project/", "owner", {}),
-        ("PUT", "/control/scenario/", "description", {"name": "long"}),
-    ],
-)
-def test_a_label_has_at_most_1000_characters(
-    sandbox: Sandbox, method: str, path: str, label: str, others: dict[str, str]
-) -> None:
+def test_a_label_has_at_most_1000_characters(sandbox: Sandbox) -> None:
     """Names and descriptions are short; longer ones of earlier versions are cut when they are loaded."""
-    assert sandbox.call(method, path, {label: "x" * 1000, **others}).status_code == 200
-    refused = sandbox.call(method, path, {label: "x" * 1001, **others})
-    assert refused.status_code == 400
-    assert refused.json()["error"]["violations"][0]["path"] == label
-    assert "at most 1,000 characters" in refused.text
-    snapshot = sandbox.get("/control/state/").json()
-    for document in (snapshot["settings"], snapshot["scenario"]):
-        if label in document:
-            document[label] = "x" * 2000
-    assert (
-        read_stored_settings(snapshot["settings"], "settings").owner == snapshot["settings"]["owner"][:1000]
-    )
-    if label == "description":
-        assert sandbox.call("PUT", "/control/state/", snapshot).status_code == 200
-        assert len(sandbox.get("/control/scenario/").json()["description"]) == 1000
+    for method, path, body, label in (
+        ("PATCH", "/control/project/", {}, "name"),
+        ("PATCH", "/control/project/", {}, "owner"),
+        ("PUT", "/control/scenario/", {"name": "long"}, "description"),
+    ):
+        assert sandbox.call(method, path, {**body, label: "x" * 1000}).status_code == 200
+        messages = violations(sandbox.call(method, path, {**body, label: "x" * 1001}))
+        assert "at most 1,000 characters" in messages[label]
+    state = sandbox.get("/control/state/").json()
+    state["settings"]["owner"] = state["scenario"]["description"] = "y" * 2000
+    assert sandbox.put("/control/state/", state).status_code == 200
+    assert sandbox.get("/control/project/").json()["settings"]["owner"] == "y" * 1000
+    assert sandbox.get("/control/scenario/").json()["description"] == "y" * 1000

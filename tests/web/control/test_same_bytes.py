@@ -204,6 +204,7 @@ def differences(one: list[tuple[str, str]], other: list[tuple[str, str]]) -> lis
     return [f"{a[0]}: {b[0]}" for a, b in zip(one, other, strict=True) if a != b]
 
 
+@pytest.mark.prove
 def test_same_bytes_over_http(tmp_path: Path) -> None:
     """Two servers, one with a state file, give the same bytes; another seed gives other identifiers."""
     first, second = record_walks(examples=2), record_walks(examples=2, state=tmp_path / "state.db")

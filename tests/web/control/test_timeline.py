@@ -54,8 +54,8 @@ def test_the_timeline_of_a_card_payment(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> None:
-    """Each cause is in the list, before its effect."""
-    shop.answer = lambda received: 500
+    """Each cause is in the list, before its effect; a failed attempt is marked, and the cause of its retry."""
+    shop.answer = lambda received: 204 if len(shop.received) > 2 else 503
     payer = Payer(watched)
     order = watched.place(by("wallet-web"))
     payer.press(payer.open(payment_page(order)), "pay")
@@ -71,59 +71,38 @@ def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> No
         assert item["cause"] is None or positions[item["cause"]] < position, item
     kinds = {item["cause"].partition("-")[0] for item in items if item["kind"] == "status"}
     assert kinds == {"request", "action", "event"}
-    assert [item["label"] for item in read_timeline(watched, expiring) if item["kind"] == "agenda-event"] == [
-        "expiry"
-    ]
-
-
-def test_retries_are_listed_with_their_responses(watched: Sandbox, shop: Shop) -> None:
-    """Failed attempts are marked, and each retry has the previous attempt as its cause."""
-    shop.answer = lambda received: 204 if len(shop.received) > 1 else 503
-    order = watched.acted(watched.place(card()), "customer visit")
-    watched.settle()
-    watched.advance("PT2M")
-    attempts = [item for item in read_timeline(watched, order) if item["kind"] == "webhook"]
+    ended = read_timeline(watched, expiring)
+    assert [item["label"] for item in ended if item["kind"] == "agenda-event"] == ["expiry"]
+    attempts = [item for item in read_timeline(watched, order) if item["label"].endswith(": processing")]
     answers = [item for item in read_timeline(watched, order) if item["kind"] == "webhook-response"]
     assert [item["label"] for item in attempts] == [
-        "webhook, attempt 1: processing",
-        "webhook, attempt 2: processing",
+        f"webhook, attempt {number}: processing" for number in (1, 2)
     ]
-    assert [(item["status"], item["failed"]) for item in answers] == [(503, True), (204, False)]
-    assert attempts[1]["cause"] == attempts[0]["id"]
-    assert attempts[1]["at"] > attempts[0]["at"]
+    assert (attempts[1]["cause"], attempts[1]["at"] > attempts[0]["at"]) == (attempts[0]["id"], True)
+    assert [(each["status"], each["failed"]) for each in answers][:3] == [(503, True)] * 2 + [(204, False)]
 
 
-def test_a_refusal_names_its_rule(sandbox: Sandbox) -> None:
-    """The response's entry names the rule."""
-    order = sandbox.place(card())
-    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
-    response = read_timeline(sandbox, order)[-1]
-    assert (response["label"], response["rule"], response["failed"]) == ("409 SET-49", "SET-49", True)
-
-
-def test_the_timeline_can_be_limited_to_one_order(watched: Sandbox) -> None:
-    """The timeline covers one order with its refunds, all orders or the newest entries."""
+def test_timeline_and_report_can_be_limited_to_one_order(watched: Sandbox) -> None:
+    """They cover one order with its refunds or all orders; a refusal names its rule, and the report has findings."""
     order, other = watched.pay(watched.place(card())), watched.place(card())
-    refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5}).json()
+    path = f"/v1/orders/{order['id']}/refunds/"
+    refund = watched.post(path, {"amount": 5}).json()
+    refusal = refused(watched.post(path, {"amount": 9999}), 409, "RefundExceedsCaptured")
     watched.settle()
-    ids = {item["order_id"] for item in read_timeline(watched, order)}
-    assert ids == {order["id"], refund["id"]}
-    assert {item["order_id"] for item in read_timeline(watched)} == {*ids, other["id"]}
+    items = read_timeline(watched, order)
+    assert {item["order_id"] for item in items} == {order["id"], refund["id"]}
+    assert {item["order_id"] for item in read_timeline(watched)} == {order["id"], refund["id"], other["id"]}
     assert read_timeline(watched, limit=3) == read_timeline(watched)[-3:]
-    refused(watched.get("/control/timeline/", params={"order_id": NOBODY}), 404, "NotFound")
-
-
-def test_a_report_has_the_timeline_and_the_findings(watched: Sandbox) -> None:
-    """The report covers one order with its refunds or all orders, with findings."""
-    order, other = watched.pay(watched.place(card())), watched.place(card())
-    refused_refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 9999}).json()
-    watched.settle()
+    (response,) = [item for item in items if item.get("rule")]
+    assert (response["label"], response["rule"], response["failed"]) == ("409 SET-49", "SET-49", True)
     report = watched.get("/control/report/", params={"order_id": order["id"]}).json()["text"]
     assert f"order {order['id']} is completed" in report
-    assert f"  {refused_refund['error']['type']}: {refused_refund['error']['value']}" in report
+    assert f"  {refusal['type']}: {refusal['value']}" in report
     assert "\nreview: " in report
     assert other["id"] not in report
     whole = watched.get("/control/report/").json()["text"]
     assert set(report.splitlines()) <= set(whole.splitlines())
     assert f"order {other['id']} is new" in whole
-    refused(watched.get("/control/report/", params={"order_id": NOBODY}), 404, "NotFound")
+    for name in ("timeline", "report"):
+        answer = watched.get(f"/control/{name}/", params={"order_id": NOBODY})
+        refused(answer, 404, "NotFound")

@@ -24,14 +24,29 @@ def unmatched(sandbox: Sandbox) -> list[str]:
     return sentences
 
 
-def test_a_fault_for_another_path_names_the_nearest_request(sandbox: Sandbox) -> None:
-    """The sentence names the fault and the request that differs least."""
+def test_unmatched_faults_name_what_came_nearest(sandbox: Sandbox) -> None:
+    """The sentence names the fault and the request that differs least; removed faults are told, too."""
     sandbox.put("/control/faults/", {"faults": [FAULT]})
     assert unmatched(sandbox) == ["the fault for POST, /v1/order/ never matched; there were no requests"]
     sandbox.read(sandbox.place(card()))
-    assert unmatched(sandbox) == [
-        "the fault for POST, /v1/order/ never matched; POST /v1/orders/ differs in the path"
-    ]
+    differs = "the fault for POST, /v1/order/ never matched; POST /v1/orders/ differs in the path"
+    assert unmatched(sandbox) == [differs]
+    sandbox.put("/control/faults/", {"faults": [SECOND]})
+    assert len(unmatched(sandbox)) == 2
+    sandbox.delete("/control/faults/")
+    assert unmatched(sandbox)[0] == differs
+    sandbox.put("/control/scenario/", {"name": "mine", "rules": [RARE, MATCHING]})
+    before = unmatched(sandbox)
+    assert len(before) == 4
+    sandbox.put("/control/state/", sandbox.get("/control/state/").json())
+    assert unmatched(sandbox) == before, "after a restore"
+
+
+def test_a_reset_does_not_hide_an_unmatched_fault(sandbox: Sandbox) -> None:
+    """The sentence is that of the time before the reset."""
+    sandbox.put("/control/faults/", {"faults": [FAULT]})
+    sandbox.post("/control/reset/")
+    assert unmatched(sandbox) == ["the fault for POST, /v1/order/ never matched; there were no requests"]
 
 
 def test_a_fault_for_the_second_call_needs_two(sandbox: Sandbox) -> None:
@@ -63,17 +78,6 @@ def test_a_webhook_rule_for_a_retry_needs_a_retry(watched: Sandbox) -> None:
     ]
 
 
-@pytest.mark.parametrize("remove", ["DELETE faults", "PUT faults", "POST reset"])
-def test_removed_rules_are_told(sandbox: Sandbox, remove: str) -> None:
-    """Neither the removal of a fault nor a reset hides that it never matched; a rule that stays is told once."""
-    sandbox.put("/control/faults/", {"faults": [FAULT]})
-    method, _, name = remove.partition(" ")
-    sandbox.call(method, f"/control/{name}/", {"faults": [SECOND]} if method == "PUT" else None)
-    told = unmatched(sandbox)
-    assert told[0] == "the fault for POST, /v1/order/ never matched; there were no requests"
-    assert len(told) == 1 + (method == "PUT")
-
-
 def test_an_inline_scenario_is_told_rule_by_rule(sandbox: Sandbox) -> None:
     """A scenario of the test counts each rule, a scenario by name counts as a whole, and the default not at all."""
     sandbox.place(card())
@@ -83,39 +87,25 @@ def test_an_inline_scenario_is_told_rule_by_rule(sandbox: Sandbox) -> None:
     sandbox.place(card(), amount=1295)
     counted = sandbox.get("/control/scenario/").json()
     assert [rule["matches"] for rule in (*counted["rules"], *counted["faults"])] == [0, 1, 0]
-    assert unmatched(sandbox) == [
+    told = [
         "rule 1 of the scenario mine for €5.00 never matched; credit-card of 1295 cents differs in the amount",
         "the fault of the scenario mine for POST, /v1/order/ never matched; POST /v1/orders/ differs in the path",
     ]
+    assert unmatched(sandbox) == told
     assert sandbox.put("/control/scenario/", counted).json() == document
-
-
-def test_a_restored_project_reports_the_same_rules(sandbox: Sandbox) -> None:
-    """The removed rules, and that the scenario is that of a test, are part of a project's state."""
-    sandbox.put("/control/faults/", {"faults": [FAULT]})
-    sandbox.delete("/control/faults/")
-    sandbox.put("/control/scenario/", {"name": "mine", "rules": [RARE, MATCHING]})
-    before = unmatched(sandbox)
-    assert len(before) == 3
-    sandbox.put("/control/state/", sandbox.get("/control/state/").json())
-    assert unmatched(sandbox) == before
-
-
-def test_a_scenario_by_name_counts_as_a_whole(sandbox: Sandbox) -> None:
-    """It is told only if none of its rules matched."""
+    sandbox.post("/control/reset/")
     sandbox.put("/control/scenario/", {"name": "second-try-works"})
-    assert unmatched(sandbox) == ["none of the rules of the scenario second-try-works ever matched"]
+    by_name = "none of the rules of the scenario second-try-works ever matched"
+    assert by_name in unmatched(sandbox)
     sandbox.place(card())
-    assert unmatched(sandbox) == []
+    assert by_name not in unmatched(sandbox)
 
 
-def test_the_end_of_a_test_warns_or_fails() -> None:
+def test_the_end_of_a_test_warns_or_fails(payment_sandbox_server: PaymentSandboxServer) -> None:
     """The unmatched fault is a warning, and an error with the mode ``error``."""
-    server = PaymentSandboxServer()
-    project = server.project()
-    project.client.faults([FAULT])
-    with pytest.warns(PaymentReviewWarning, match="the fault for POST, /v1/order/ never matched"):
-        review(project, WARN, "a test")
-    with pytest.raises(AssertionError, match="the fault for POST, /v1/order/ never matched"):
-        review(project, ERROR, "a test")
-    server.stop()
+    with payment_sandbox_server.project() as project:
+        project.client.faults([FAULT])
+        with pytest.warns(PaymentReviewWarning, match="the fault for POST, /v1/order/ never matched"):
+            review(project, WARN, "a test")
+        with pytest.raises(AssertionError, match="the fault for POST, /v1/order/ never matched"):
+            review(project, ERROR, "a test")
