@@ -32,11 +32,11 @@ class PathLength(NamedTuple):
     changes_of_folder: int
 
 
-CREATION_MAX = PathLength(245, 45, 90)
-READ_MAX = PathLength(72, 25, 40)
-PAYMENT_MAX = PathLength(1050, 68, 360)
+CREATION_MAX = PathLength(240, 44, 90)
+READ_MAX = PathLength(62, 18, 35)
+PAYMENT_MAX = PathLength(1000, 65, 360)
 """A creation, the customer's payment, and the advance that delivers both webhooks."""
-TEST_MAX = PathLength(1540, 97, 560)
+TEST_MAX = PathLength(1460, 95, 550)
 """A test with the fixture, with a new project, two webhooks and the review."""
 
 

@@ -243,8 +243,9 @@ class Edit:
             order.modified = self.now
         self._add_webhooks()
         self._remove_faults_at_rest()
-        sequence = self.epoch.timeline.sequence
-        dues = [DueItem(at, sequence + place, due) for place, (at, due) in enumerate(self._scheduled, 1)]
+        dues: list[DueItem[Command]] = []
+        for number, (at, due) in enumerate(self._scheduled, self.epoch.timeline.sequence + 1):
+            dues.append(DueItem(at, number, due))
         change = ChangeSet(
             self.orders,
             tuple(self._credentials),
@@ -397,7 +398,8 @@ class Edit:
 
     def _add_webhooks(self) -> None:
         """Note the orders with a new status, and add their webhooks and those of announced orders."""
-        self._reached = [(order_id, None, self.orders[order_id].status) for order_id in self.created]
+        for order_id in self.created:
+            self._reached.append((order_id, None, self.orders[order_id].status))
         for moved in self._moves:
             if moved.subject_id not in self.created:
                 self._reached.append((moved.subject_id, moved.before, moved.after))

@@ -58,7 +58,8 @@ class MemoryStore(Store):
             self._credentials[credential.vault_token] = credential
         for request in change.qr_requests:
             self._qr_requests[request.id] = request
-        self._apply_deliveries(change, surplus)
+        if change.deliveries or surplus:
+            self._apply_deliveries(change, surplus)
         for answer_id in change.forgotten_answers:
             self._answers.pop(answer_id, None)
         for saved in change.answers:

@@ -218,9 +218,10 @@ class ShopInProcess:
         return self._browsers[-1]
 
     def _in_process(self, feature: str) -> Project:
-        if self._project is None:
+        project = self._project
+        if project is None:
             raise RuntimeError(f"{feature} needs the sandbox in this process; unset SANDBOX_URL")
-        return self._project
+        return project
 
     def _close_receiver(self) -> None:
         if self._receiver is not None:
@@ -368,8 +369,8 @@ class PaymentSandbox(ShopInProcess):
 
         A fault for the second call is unmatched until that call. A scenario by name counts as a whole.
         """
-        if self._project is not None:
-            return unmatched_rules(self._project.epoch)
+        if (project := self._project) is not None:
+            return unmatched_rules(project.epoch)
         return self.client.reviewed()["unmatched"]
 
     def _name_delivery(self, advice: str) -> str:

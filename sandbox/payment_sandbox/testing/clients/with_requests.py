@@ -36,6 +36,7 @@ def _convert_error(error: CutOff | ResponseTimeout) -> requests.RequestException
 
 
 COOKIE_HEADER: Final = "set-cookie"
+LATIN_1: Final = "latin-1"
 
 
 class DirectSession:
@@ -97,8 +98,16 @@ class InProcessAdapter(HTTPAdapter):
         if is_stream(urlsplit(url).path):  # an endless response needs a socket
             self._sockets = self._sockets or HTTPAdapter()
             return self._sockets.send(request, stream, timeout, *arguments, **options)
-        headers = [(_decode(name), _decode(value)) for name, value in request.headers.items()]
-        key = parse_api_key(_decode(request.headers.get("Authorization") or "")) or ""
+        given: Any = request.headers.items()  # as text or bytes
+        headers = [
+            (
+                name.decode(LATIN_1) if isinstance(name, bytes) else name,
+                value.decode(LATIN_1) if isinstance(value, bytes) else value,
+            )
+            for name, value in given
+        ]
+        sent_key = request.headers.get("Authorization") or ""
+        key = parse_api_key(sent_key if isinstance(sent_key, str) else sent_key.decode(LATIN_1)) or ""
         limit_seconds = _read_timeout_seconds(timeout)
         try:
             answer = self._in_process.send(
@@ -133,10 +142,6 @@ def _read_timeout_seconds(timeout: Any) -> float | None:
         timeout = started.read_timeout
     limit = timeout[1] if isinstance(timeout, tuple) else timeout
     return limit if isinstance(limit, int | float) else None
-
-
-def _decode(part: str | bytes) -> str:
-    return part.decode("latin-1") if isinstance(part, bytes) else part
 
 
 def _body_bytes(body: Any) -> bytes:
