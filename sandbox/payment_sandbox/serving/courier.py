@@ -115,7 +115,7 @@ class _HttpAddress(NamedTuple):
     def post(self, attempt: PreparedAttempt) -> list[DeliveryOutcome]:
         """Send all copies on other threads, so that the time limit holds however the receiver behaves."""
         postings = [self._start(attempt) for _ in range(attempt.effect.copies)]
-        return [DeliveryOutcome(posting.wait(), attempt.real_at) for posting in postings]
+        return [DeliveryOutcome(posting.wait(), posting.sent_at) for posting in postings]
 
     def _start(self, attempt: PreparedAttempt, *, on_this_thread: bool = False) -> "Posting":
         posting = Posting(attempt.request, self.send, attempt.timeout_seconds, self.application)
@@ -136,9 +136,8 @@ class _ApplicationInProcess(_HttpAddress):
         on_this_thread = self.on_waiting_thread and caller().waiting_thread() is not None
         outcomes: list[DeliveryOutcome] = []
         for _ in range(attempt.effect.copies):
-            sent_at = wall_now() if outcomes else attempt.real_at
-            reply = self._start(attempt, on_this_thread=on_this_thread).wait()
-            outcomes.append(DeliveryOutcome(reply, sent_at))
+            posting = self._start(attempt, on_this_thread=on_this_thread)
+            outcomes.append(DeliveryOutcome(posting.wait(), posting.sent_at))
         return outcomes
 
 
@@ -163,6 +162,7 @@ class Posting:
         self._timeout_seconds = timeout_seconds
         self._receiver = receiver
         self._answer: Future[Reply] = Future()
+        self.sent_at = wall_now()
         self.late_at_seconds = monotonic_seconds() + timeout_seconds
         self._thread = get_ident()
         self._status: int | None = None
