@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from payment_sandbox.app import build
 from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, trust_of_option
-from payment_sandbox.extensions import metadata
 from payment_sandbox.loading import load_module
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import Start
@@ -233,7 +232,7 @@ def load_aiohttp() -> None:
     spec = find_spec("aiohttp")
     if spec is not None and spec.name not in sys.modules:
         package = sys.modules[spec.name] = module_from_spec(spec)
-        package.__dict__["__version__"] = metadata.version(spec.name)
+        package.__dict__["__version__"] = ""  # for a header that the front replaces
         load_module("aiohttp.web")
 
 

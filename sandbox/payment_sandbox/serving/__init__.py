@@ -6,4 +6,4 @@ Other packages may import ``binding``, ``config``, ``courier``, ``front``, ``laz
 
 from payment_sandbox.loading import late
 
-late(__name__, "front", "keeping", "real_loop")  # 124 ms of a first test, with aiohttp
+late(__name__, "front", "keeping", "real_loop", "tls")  # 124 ms of a first test, with aiohttp
