@@ -1,6 +1,6 @@
 """The dashboard requires sign-in if configured, and refuses forms of other sites."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -107,19 +107,8 @@ def test_failed_sign_ins_from_one_address_slow_down() -> None:
     assert failures.admit("192.0.2.1") == 0, "the oldest addresses are forgotten"
 
 
-def test_the_sign_in_refuses_further_guesses_with_the_time_to_wait() -> None:
-    """Even the right token is refused then, so that the answer says nothing about it."""
-    with make_server(control_token=TOKEN) as server:
-        statuses = [sign_in(server, f"guess-{number}")[1].status_code for number in range(12)]
-        _, answer = sign_in(server, TOKEN)
-    assert statuses == [401] * SIGN_IN_FAILURES_MAX + [429] * 2
-    assert answer.status_code == 429
-    assert 0 < int(answer.headers["Retry-After"]) <= SIGN_IN_PAUSE_SECONDS
-    assert "too-early" in Page(answer).ids
-
-
 def test_sign_ins_and_calls_share_one_limit_for_guesses() -> None:
-    """Guesses of the token by sign-in and by call are counted together; a session continues."""
+    """Guesses by sign-in and by call are counted together; then even the right token must wait, but no session."""
     with make_server(control_token=TOKEN) as server:
 
         def call(token: str | None) -> requests.Response:
@@ -127,16 +116,16 @@ def test_sign_ins_and_calls_share_one_limit_for_guesses() -> None:
             return requests.get(f"{server.url}/control/projects/", headers=headers)
 
         session, _ = sign_in(server, TOKEN)
-        assert [call(token).status_code for token in [TOKEN, None] * SIGN_IN_FAILURES_MAX] == [
-            200,
-            401,
-        ] * SIGN_IN_FAILURES_MAX
+        statuses = [call(token).status_code for token in [TOKEN, None] * SIGN_IN_FAILURES_MAX]
+        assert statuses == [200, 401] * SIGN_IN_FAILURES_MAX
         statuses = [sign_in(server, f"guess-{number}")[1].status_code for number in range(5)]
         statuses += [call(f"guess-{number}").status_code for number in range(6)]
         assert statuses == [401] * SIGN_IN_FAILURES_MAX + [429]
-        refused = call(TOKEN)
-        assert (refused.status_code, sign_in(server, TOKEN)[1].status_code) == (429, 429)
-        assert 0 < int(refused.headers["Retry-After"]) <= SIGN_IN_PAUSE_SECONDS
+        _, page = sign_in(server, TOKEN)
+        assert "too-early" in Page(page).ids
+        for refused in (call(TOKEN), page):
+            assert refused.status_code == 429
+            assert 0 < int(refused.headers["Retry-After"]) <= SIGN_IN_PAUSE_SECONDS
         assert session.get(f"{server.url}/dashboard/").status_code == 200
         assert "sign-in" not in session.get(f"{server.url}/dashboard/").url
 
@@ -190,31 +179,34 @@ def test_the_control_token_opens_all(guarded: Server, two_projects: list[tuple[s
         assert COOKIE not in answer.cookies
 
 
-@pytest.mark.parametrize("value", ["*|", "*|0", "|", "*", "{id}|00", "{id},*|{sign}", "é|é"])
-def test_a_forged_cookie_opens_nothing(
-    guarded: Server, two_projects: list[tuple[str, str]], value: str
-) -> None:
+def test_a_forged_cookie_opens_nothing(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
     """A cookie with a wrong or missing signature is refused."""
     (first, key), _ = two_projects
     session, _ = sign_in(guarded, key)
     sign = next(cookie.value or "" for cookie in session.cookies if cookie.name == COOKIE).rpartition("|")[2]
-    forged = value.format(id=first, sign=sign.strip('"'))
-    answer = requests.get(
-        f"{guarded.url}/dashboard/{first}/orders/",
-        headers={**HTML, "Cookie": f'{COOKIE}="{forged}"'.encode()},
-    )
-    assert "sign-in" in Page(answer).ids
+    for value in ("*|", "*|0", "|", "*", "{id}|00", "{id},*|{sign}", "é|é"):
+        forged = value.format(id=first, sign=sign.strip('"'))
+        headers: dict[str, str | bytes] = {**HTML, "Cookie": f'{COOKIE}="{forged}"'.encode()}
+        answer = requests.get(f"{guarded.url}/dashboard/{first}/orders/", headers=headers)
+        assert "sign-in" in Page(answer).ids, value
 
 
-@pytest.mark.parametrize(
-    "address", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/v1/orders/", "javascript:x"]
-)
-def test_redirects_stay_within_the_dashboard(
-    guarded: Server, two_projects: list[tuple[str, str]], address: str
-) -> None:
-    """After sign-in the browser is redirected within the dashboard only."""
-    _, answer = sign_in(guarded, two_projects[0][1], next=address, allow_redirects=False)
-    assert answer.headers["Location"] == f"/dashboard/{two_projects[0][0]}/orders/"
+OUTSIDE = ("https://evil.example/", "//evil.example/", "/\\evil.example", "/v1/orders/", "javascript:x")
+BROKEN = ("//[", "http://[", "/dashboard/x\r\nSet-Cookie: a=b", "/dashboard/\x7f")
+
+
+def test_redirects_stay_within_the_dashboard(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
+    """After sign-in and after a form the browser is redirected within the dashboard only."""
+    (project_id, key), _ = two_projects
+    session, _ = sign_in(guarded, key)
+    url = f"{guarded.url}/dashboard/{project_id}"
+    token = Page(session.get(f"{url}/settings/")).forms[-1].fields["token"]
+    for address in (*OUTSIDE, *BROKEN):
+        _, answer = sign_in(guarded, key, next=address, allow_redirects=False)
+        assert answer.headers["Location"] == f"/dashboard/{project_id}/orders/"
+        data, headers = {"token": token, "by": "PT1M", "back": address}, {"Origin": guarded.url}
+        moved = session.post(f"{url}/clock/", data=data, headers=headers, allow_redirects=False)
+        assert moved.headers["Location"].partition("?")[0].endswith("/orders/")
 
 
 FOREIGN = [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}]
@@ -231,6 +223,43 @@ def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> N
     answer = requests.get(f"{dashboard.base}orders/", headers=headers)
     assert answer.status_code == 403
     assert sandbox.read(order)["status"] == "new"
+
+
+FOREIGN_FORM = "This form does not come from this sandbox. Open the sandbox's own page and click there."
+
+
+def test_a_refused_form_says_where_it_comes_from(sandbox: Sandbox, project: Callable[[], Sandbox]) -> None:
+    """Every form of a page distinguishes foreign forms from those of another project and before a restart."""
+    with make_server(seed=1) as server:
+        before_restart = Dashboard(Sandbox(server)).token
+    order, browser = sandbox.authorized(), Dashboard(sandbox)
+    page = browser.open(f"orders/{order['id']}/")
+    forms = [form for form in page.forms if "token" in form.fields]
+    assert len(forms) > 5
+    for token, message in {
+        "": FOREIGN_FORM,
+        "0" * 64: FOREIGN_FORM,
+        Dashboard(project()).token: "This form belongs to another project. Load the page of this project",
+        before_restart: "The server was restarted. Load the page and click again.",
+    }.items():
+        for form in forms:
+            refused = browser.send(form, {"token": token}, page, 403)
+            assert refused.ids["refused"] == "Load the page again"
+            assert message in refused.text
+
+
+def test_only_the_control_token_creates_projects(
+    guarded: Server, two_projects: list[tuple[str, str]]
+) -> None:
+    """A browser that has signed in with an API key sees no form, and cannot send one."""
+    for secret, may_create in ((two_projects[0][1], False), (TOKEN, True)):
+        session, _ = sign_in(guarded, secret)
+        page = Page(session.get(f"{guarded.url}/dashboard/?all=1"))
+        assert ("new-project" in page.ids) is may_create
+        answer = session.post(
+            f"{guarded.url}/dashboard/", data={"name": "x"}, headers={"Origin": guarded.url}
+        )
+        assert answer.status_code == 403
 
 
 def test_open_pages_get_events(sandbox: Sandbox) -> None:

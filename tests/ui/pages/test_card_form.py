@@ -73,13 +73,10 @@ def test_the_tester_chooses_what_the_bank_answers(
 
 WRONG_CARDS = [
     ({"number": "4111 1111 1111 1112"}, "number", "error_number"),
-    ({"number": "hello"}, "number", "error_number"),
     ({"number": "4242424242424242"}, "number", "error_real_card"),
     ({"expiry": "13/31"}, "expiry", "error_expiry"),
-    ({"expiry": ""}, "expiry", "error_expiry"),
     ({"expiry": "02/26"}, "expiry", "error_expired"),
     ({"number": "4111111111111111" + "-" * 300 + "1"}, "number", "error_number"),
-    ({"cvc": "12"}, "cvc", "error_cvc"),
     ({"cvc": "1234"}, "cvc", "error_cvc"),
     ({"holder": " "}, "holder", "error_holder"),
 ]
@@ -108,15 +105,8 @@ def test_a_card_form_is_validated(
     assert fields["number"] not in page.answer.text
     form = page.form_with("pay")
     assert (form.fields["number"], form.fields["cvc"]) == ("", "")
-    payer.press(page, "pay", **{**fields, "number": CARDS["frictionless"].number, **TYPED})
-    assert live.status(order) == ("completed", "completed")
-
-
-def test_a_card_is_good_to_the_end_of_its_month(live: Sandbox, payer: Payer) -> None:
-    """A card that expires in March 2026 is valid in March 2026."""
-    order = placed(live, "credit-card")
-    fields = {**TYPED, "number": CARDS["frictionless"].number, "expiry": "3/2026"}
-    payer.press(payer.open(payment_page(order)), "pay", **fields)
+    good_to_the_end_of_its_month = {"number": CARDS["frictionless"].number, **TYPED, "expiry": "3/2026"}
+    payer.press(page, "pay", **good_to_the_end_of_its_month)
     assert live.status(order) == ("completed", "completed")
 
 
@@ -133,16 +123,11 @@ def test_a_typed_card_number_is_not_stored(live: Sandbox, payer: Payer, caplog: 
         assert secret not in stored
 
 
-def test_the_descriptor_is_shown(live: Sandbox, payer: Payer) -> None:
-    """The page shows the descriptor for the bank statement."""
-    order = live.place(card(payment_method_details={"dynamic_descriptor": "SHOP*SOCKS"}))
-    assert "SHOP*SOCKS" in payer.open(payment_page(order)).ids["descriptor"]
-
-
 def test_a_half_filled_card_form_does_not_pay(live: Sandbox, payer: Payer) -> None:
     """An incomplete form, an unknown test card and digits of other scripts are refused."""
-    order = placed(live, "credit-card")
+    order = live.place(card(payment_method_details={"dynamic_descriptor": "SHOP*SOCKS"}))
     page = payer.open(payment_page(order))
+    assert "SHOP*SOCKS" in page.ids["descriptor"]
     for fields in (
         {"cvc": "123"},
         {"card": "bogus"},

@@ -73,15 +73,6 @@ def test_a_device_wallet_passes_3d_secure_with_its_card_number(live: Sandbox, pa
     assert (shown["authorization_method"], shown["three_d_secure"]) == ("CRYPTOGRAM_3DS", False)
 
 
-def test_the_bank_of_a_redirect_is_named(live: Sandbox, payer: Payer) -> None:
-    """The page names the chosen issuer, or the country's bank."""
-    order = live.place(
-        {"payment_method": "bank-redirect-nl", "payment_method_details": {"issuer_id": "DUINNL2U"}}
-    )
-    assert "Duinbank" in payer.open(payment_page(order)).text
-    assert "Belgian" in payer.open(payment_page(live.place(by("bank-redirect-be")))).text
-
-
 def test_the_page_shows_a_pending_screening(live: Sandbox, payer: Payer) -> None:
     """The page shows a pending screening; after a refusal another method can be chosen, which may be approved."""
     live.scenario({"then": {"screening": "needs-time", "then": "declined", "after": "P1D"}})

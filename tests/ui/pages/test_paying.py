@@ -1,5 +1,6 @@
 """Customers pay, fail or leave, and return to the shop."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -61,7 +62,6 @@ def test_leaving_the_page_changes_nothing(live: Sandbox, payer: Payer, method: s
     assert payer.open(payment_page(order)).buttons == page.buttons
 
 
-ROUTES = ["click", "call", "rule", "trigger"]
 OUTCOMES = [
     ("pay", "pays", "pays@example.com"),
     ("fail", "fails", "fails@example.com"),
@@ -95,28 +95,14 @@ def test_four_routes_lead_to_one_event_log(
                 page = payer.open(f"{payment_page(order)}scan/")
             payer.press(page, button)
         final = sandbox.read(order)
-        return (
-            final["status"],
-            [{**attempt, "reason": None} for attempt in final["transactions"]],
-            sorted(webhook["order_id"] for webhook in sandbox.webhooks()),
-        )
+        attempts = json.dumps([{**attempt, "reason": None} for attempt in final["transactions"]])
+        for own_id in (final["project_id"], final["merchant_id"]):
+            attempts = attempts.replace(own_id, "")
+        return final["status"], attempts, sorted(webhook["order_id"] for webhook in sandbox.webhooks())
 
-    logs = {route: log(route) for route in ROUTES}
-    for route in ROUTES[1:]:
-        assert _without_addresses(logs[route]) == _without_addresses(logs["click"]), route
-
-
-def _without_addresses(logged: Any) -> Any:
-    """Remove the URLs, which have each project's own identifiers."""
-    status, attempts, webhooks = logged
-    shown = []
-    for attempt in attempts:
-        details = dict(attempt["payment_method_details"])
-        details.pop("issuer_authentication_url", None)
-        hidden = ("payment_url", "payment_method_details", "project_id", "merchant_id")
-        compared = {key: value for key, value in attempt.items() if key not in hidden}
-        shown.append({**compared, "payment_method_details": details})
-    return status, shown, webhooks
+    expected = log("click")
+    for route in ("call", "rule", "trigger"):
+        assert log(route) == expected, route
 
 
 @pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
