@@ -1,40 +1,78 @@
-"""Lazy modules and objects created on first use are complete for every thread, whichever thread is first."""
+"""Lazy modules are complete for every thread, whichever thread is first, and a first order loads few of them."""
 
+import ast
 import json
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
+from random import Random  # noqa: TID251 (an order of its own for each thread)
+from threading import Event
 
 import pytest
 
-from tests import first_uses
-from tests.first_uses import loadable_names
-from tests.support.commands import run_program
+from payment_sandbox.loading import load_module
+from tests.support.commands import run_program, run_python
 from tests.support.packages import module_name, sources
 from tests.support.samples import of_the_day
 
+THREADS = 8
+PAUSE_SECONDS = 0.001  # enough for a thread to proceed until it blocks
 
-def problems_of_first_uses(seed: int) -> list[str]:
-    """Return the problems of eight threads in a fresh process."""
-    program = [sys.executable, "-m", first_uses.__name__, str(seed)]
-    completed = run_program(program, Path(__file__).parents[1], 240)
-    assert completed.returncode == 0, completed.stderr
-    problems: list[str] = json.loads(completed.stdout)
+
+def loadable_names() -> list[str]:
+    """Return the names of the modules that are loaded lazily; some libraries may be missing."""
+    names = set()
+    for file in sources():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("LazyModule", "late"):
+                modules = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+                is_own = ast.unparse(node.func) == "late"
+                names |= {f"{module_name(file)}.{name}" if is_own else name for name in modules}
+    return sorted(name for name in names if find_spec(name.partition(".")[0]) is not None)
+
+
+def load_all(names: Sequence[str]) -> set[str]:
+    """Load modules; return the problems."""
+    problems = set()
+    for name in names:
+        try:
+            if load_module(name) is not sys.modules[name]:
+                problems.add(f"{name}: two threads have different modules")
+        except BaseException as error:
+            problems.add(f"{name}: {error!r}")
     return problems
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(seed, marks=pytest.mark.prove) for seed in of_the_day(range(2, 10), 2))]
-)
+def pause_on_load(event: str, _: tuple[object, ...]) -> None:
+    """Let other threads run when a module begins to load."""
+    if event == "exec":
+        Event().wait(PAUSE_SECONDS)
+
+
+def load_in_random_order(seed: int) -> list[str]:
+    """Return the problems of eight threads that load all modules, each in a random order."""
+    orders, names = Random(seed), loadable_names()
+    sys.addaudithook(pause_on_load)
+    with ThreadPoolExecutor(THREADS) as threads:
+        problems = threads.map(load_all, [orders.sample(names, len(names)) for _ in range(THREADS)])
+        return sorted(set().union(*problems))
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", of_the_day(range(1, 10), 1))
 def test_eight_threads_can_load_all_lazy_modules_in_any_order(seed: int) -> None:
-    """Eight threads can load all lazy modules, each thread in a different order."""
+    """Eight threads of a fresh process can load all lazy modules, each thread in a different order."""
     assert len(loadable_names()) > 20
-    assert problems_of_first_uses(seed) == []
+    program = [sys.executable, "-m", __name__, str(seed)]
+    completed = run_program(program, Path(__file__).parents[1], 240)
+    assert (completed.stdout, completed.stderr) == ("[]", "")
 
 
 WITHOUT_LOCK = """
 import sys
 from importlib import import_module
-from pathlib import Path
 from threading import Event, Thread
 from payment_sandbox.loading import LOADING
 
@@ -57,8 +95,7 @@ print("all")
 def test_no_module_needs_the_lock_while_it_loads() -> None:
     """No module takes the lock while it is imported: that would deadlock with an import under the lock."""
     names = [module_name(path) for path in sources() if path.name != "__main__.py"]
-    program = [sys.executable, "-c", WITHOUT_LOCK, *names]
-    completed = run_program(program)
+    completed = run_program([sys.executable, "-c", WITHOUT_LOCK, *names])
     assert completed.stdout.splitlines()[-1:] == ["all"], completed.stderr
 
 
@@ -84,88 +121,10 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
+@pytest.mark.prove
 def test_a_forked_child_can_import() -> None:
     """A forked child can import although another thread was importing during the fork."""
-    assert run_program([sys.executable, "-c", FORK]).returncode == 0
-
-
-RUN_CONCURRENTLY = """
-import gc
-import sys
-import threading
-from select import select
-from threading import Barrier, Thread
-
-def let_others_run(*given):
-    select([], [], [], 0.0002)
-
-def let_others_run_in(file):
-    def on_call(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.endswith(file):
-            let_others_run()
-
-    threading.setprofile(on_call)
-
-def at_once(*works):
-    def run(work):
-        ready.wait()
-        try:
-            results.append(work())
-        except BaseException as error:
-            results.append(error)
-
-    ready, results = Barrier(len(works)), []
-    threads = [Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-"""
-
-DESCRIPTIONS = """
-import warnings
-from werkzeug.test import Client
-from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.app import build
-
-def described(server):
-    return Client(server.app).get("/openapi.json").text.replace(server.url, "")
-
-warnings.simplefilter("error")
-let_others_run_in("web/openapi.py")
-config = ServerConfig(clock="frozen", seed=1)
-with build(config) as first, build(config) as second:
-    results = at_once(*[lambda: described(first), lambda: described(second)] * 4)
-assert len(set(results)) == 1, results
-"""
-
-
-REQUESTS = """
-from payment_sandbox.loading import load_module
-from payment_sandbox.serving import sessions
-
-class Begins:
-    "Starts the second thread when the first one is about to load the adapters."
-
-    def find_spec(self, name, path=None, target=None):
-        if name == "requests.adapters" and not second.ident:
-            second.start()
-
-first = Thread(target=load_module, args=["requests"])
-second = Thread(target=lambda: sessions.direct_session().close())
-sys.meta_path.insert(0, Begins())
-first.start()
-first.join()
-second.join()
-"""
-
-
-@pytest.mark.parametrize("what", [DESCRIPTIONS, REQUESTS], ids=["OpenAPI", "requests"])
-def test_threads_can_create_the_same_objects_concurrently(what: str) -> None:
-    """Threads can create schemas, or import requests, at the same time without mixing them up."""
-    completed = run_program([sys.executable, "-c", RUN_CONCURRENTLY + what])
-    assert (completed.returncode, completed.stderr) == (0, "")
+    assert run_python(FORK).returncode == 0
 
 
 FIRST_ORDER_PROGRAM = """
@@ -192,8 +151,11 @@ ENVIRONMENT_MODULES |= {"packaging", "ruamel"}  # loaded by marshmallow 3.20 and
 def test_the_first_order_loads_few_modules() -> None:
     """A first order loads few of our modules, and no library of the extra ``[server]``."""
     program = [sys.executable, "-W", "ignore", "-c", FIRST_ORDER_PROGRAM]
-    completed = run_program(program)
-    own_modules, *libraries = completed.stdout.split()
+    own_modules, *libraries = run_program(program).stdout.split()
     assert int(own_modules) <= LOADED_MAX
     unknown = {name for name in libraries if not name.startswith("_") and "mypyc" not in name}
     assert unknown - LIBRARIES - ENVIRONMENT_MODULES == set()
+
+
+if __name__ == "__main__":
+    json.dump(load_in_random_order(int(sys.argv[1])), sys.stdout)
