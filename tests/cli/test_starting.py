@@ -74,11 +74,12 @@ def test_a_restart_keeps_what_the_state_file_has(serve: Serve, tmp_path: Path) -
     """After a kill, acknowledged orders are there, due entries run, and changed declarations are reported."""
     state, file = str(tmp_path / "state.db"), tmp_path / "shops.yaml"
     file.write_text("{api_key: socks, name: Socks, mode: test, webhook_url: 'http://a.test/'}")
-    options = ("--state", state, "--project", str(file), "--clock", "frozen@2027-01-01T00:00:00Z")
-    killed = start_serve(serve, *options)
+    options = ("--state", state, "--project", str(file))
+    clock = ("--clock", "frozen@2027-01-01T00:00:00Z")
+    killed = start_serve(serve, *options, *clock)
     order_id = requests.post(f"{killed['url']}/v1/orders/", json=ORDER, auth=KEY).json()["id"]
     killed["process"].kill()
-    unchanged = start_serve(serve, *options)
+    unchanged = start_serve(serve, *options, *clock)
     assert "ignored" not in killed.keys() | unchanged.keys()
     order = f"{unchanged['url']}/v1/orders/{order_id}/"
     assert requests.get(order, auth=KEY).json()["status"] == "new"
@@ -90,7 +91,6 @@ def test_a_restart_keeps_what_the_state_file_has(serve: Serve, tmp_path: Path) -
     file.write_text(
         "{api_key: socks, name: Socks, mode: live, webhook_url: 'http://a.test/', scenario: webhook-twice}"
     )
-    options = ("--state", state, "--project", str(file))
     restarted = start_serve(serve, *options, "--webhook-url", "http://b.test/")
     changed = "the commands settings, scenario and clock change them"
     assert restarted["ignored"] == [
