@@ -102,3 +102,18 @@ def test_a_click_opens_headers_and_bodies(watched: Sandbox, page: Page) -> None:
     expect(dialog).to_contain_text('"merchant_order_id": "shop-7"')
     page.keyboard.press("Escape")
     expect(dialog).not_to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_open_menus_are_accessible(watched: Sandbox, new_context: NewContext, width: int) -> None:
+    """One menu is open at a time, inside the window, and passes axe-core."""
+    order = watched.authorized()
+    page = new_context(viewport={"width": width, "height": 900}, bypass_csp=True).new_page()
+    page.goto(view_url(watched, f"orders/{order['id']}/"))
+    for name in ("menu-capture", "clock-menu"):
+        unfold(page, name)
+        assert page.locator("details[name=menus][open]").count() == 1
+        panel = by_id(page, name).locator(".panel").bounding_box()
+        assert panel is not None
+        assert 0 <= panel["x"] <= width - panel["width"], name
+        assert violations(page) == [], name

@@ -2,14 +2,12 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.pages import NewContext, by_id, unfold
+from tests.browser.pages import by_id, unfold
 from tests.browser.test_dashboard import view_url
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
 from tests.support.servers import make_server
-
-FONT_SIZES = """root => [...root.querySelectorAll('li, li *')].filter(each => each.innerText)
-    .map(each => parseFloat(getComputedStyle(each).fontSize))"""
+from tests.support.shop import Shop
 
 
 def test_input_and_open_sections_survive_live_updates(sandbox: Sandbox, page: Page) -> None:
@@ -58,21 +56,6 @@ def test_input_survives_a_server_restart(page: Page) -> None:
         expect(page.locator("#live")).to_have_text("live")
 
 
-def test_a_missing_order_is_reported(page: Page) -> None:
-    """After a restart without the order, its page shows that it no longer exists, and stays open."""
-    port = free_port()
-    with make_server(port=port, seed=1) as server:
-        sandbox = Sandbox(server)
-        order = sandbox.place(card())
-        page.goto(view_url(sandbox, f"orders/{order['id']}/"))
-        expect(page.locator("#live")).to_have_text("live")
-    expect(page.locator("#lost")).to_contain_text("is not responding")
-    with make_server(port=port, seed=1) as server:
-        Sandbox(server)
-        expect(page.locator("#lost")).to_contain_text("This page no longer exists")
-        expect(by_id(page, "order-title")).to_be_visible()
-
-
 def test_keys_move_through_the_list(sandbox: Sandbox, page: Page) -> None:
     """j and k move through the list, Enter opens an order, and / focuses the search, where keys are text."""
     orders = [sandbox.place(card(), merchant_order_id=f"jk-{number}") for number in range(3)]
@@ -111,17 +94,17 @@ def test_rows_stay_in_place_while_somebody_reads_them(sandbox: Sandbox, page: Pa
     expect(by_id(page, "newer-orders")).to_have_count(0)
 
 
-def test_a_phone_shows_the_story(watched: Sandbox, new_context: NewContext) -> None:
-    """On a phone, the story of an order is readable, and calls open from it."""
-    order = watched.authorized()
-    watched.take(order, "captures/amount", {"amount": 99_900})
-    watched.settle()
-    phone = new_context(viewport={"width": 390, "height": 844}).new_page()
-    phone.goto(view_url(watched, f"orders/{order['id']}/"))
-    story = by_id(phone, "story")
-    expect(story).to_contain_text("captures · €999.00")
-    expect(story).to_contain_text("409 · €999.00 is too much: €20.00 are left to capture")
-    assert min(story.evaluate(FONT_SIZES)) >= 11, "text is readable"
-    story.get_by_text("captures · €999.00").click()
-    expect(phone.locator("#dialog")).to_contain_text("captures/amount")
-    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+def test_what_changes_is_announced(watched: Sandbox, shop: Shop, page: Page) -> None:
+    """Changes are announced in a live region that exists from the start."""
+    shop.answer = lambda received: 204
+    order = watched.place(card(), merchant_order_id="S-1")
+    page.goto(view_url(watched, f"orders/{order['id']}/"))
+    region = by_id(page, "announced")
+    expect(region).to_have_attribute("role", "status")
+    expect(region).to_contain_text("S-1 is new.")
+    watched.acted(order, "customer pay")
+    expect(region).to_contain_text("S-1 is completed.")
+    page.goto(view_url(watched, "orders/"))
+    expect(region).to_contain_text("1 order; S-1 is completed.")
+    watched.place(card(), merchant_order_id="S-2")
+    expect(region).to_contain_text("2 orders; S-2 is new.")

@@ -54,7 +54,7 @@ def width_of(page: Page, url: str) -> int:
 def test_no_page_scrolls_sideways(
     longest: tuple[Sandbox, dict[str, Any]], new_context: NewContext, width: int
 ) -> None:
-    """No page of dashboard or payment is wider than the window; rows stay low, the amount is shown in full."""
+    """No page of dashboard or payment is wider than the window; method and amount are shown in full."""
     sandbox, order = longest
     page = new_context(viewport={"width": width, "height": 900}).new_page()
     entries = [entry["id"] for entry in sandbox.get("/control/journal/").json()["items"]]
@@ -63,9 +63,6 @@ def test_no_page_scrolls_sideways(
     views += [f"requests/{webhook}/"]
     for view in [*views, *(f"requests/{entry}/" for entry in entries), "orders/"]:
         assert width_of(page, view_url(sandbox, view)) <= width, view
-    for view in (f"orders/{order['id']}/", f"requests/{webhook}/", f"requests/{entries[0]}/"):
-        page.goto(view_url(sandbox, view))
-        assert page.locator("h1").first.evaluate("each => each.offsetHeight") < 80, view
     page.goto(view_url(sandbox, "orders/"))
     methods = page.locator(".customer small").evaluate_all(
         "all => all.map(each => each.scrollWidth <= each.clientWidth)"
@@ -73,11 +70,6 @@ def test_no_page_scrolls_sideways(
     assert all(methods), "no method is cut"
     cell = by_id(page, "orders").get_by_text(euros(AMOUNT_CENTS_MAX))
     assert cell.evaluate("each => each.scrollWidth <= each.clientWidth")
-    row_height_max = 190 if width == 390 else 70
-    for view in ("orders", "requests"):
-        page.goto(view_url(sandbox, f"{view}/"))
-        heights = page.locator("#rows tbody tr").evaluate_all("rows => rows.map(row => row.offsetHeight)")
-        assert max(heights) < row_height_max, view
     values = {"merchant_order_id": WORD, "description": WORD, "amount": AMOUNT_CENTS_MAX}
     for url in (
         address(sandbox.place(**values)),

@@ -9,7 +9,6 @@ from playwright.sync_api import Page, expect
 
 from payment_sandbox.ui.docs.library import read_source
 from tests.browser.pages import NewContext, address, by_id, placed
-from tests.browser.test_dashboard import view_url
 from tests.support.blocks import blocks
 from tests.support.codes import read_code
 from tests.support.documentation import run_command
@@ -55,26 +54,6 @@ def test_an_account_number_is_copied(live: Sandbox, new_context: NewContext) -> 
     assert page.evaluate("navigator.clipboard.readText()") == iban
     expect(page.locator("#copied")).to_contain_text(iban)
     expect(by_id(page, "copy-transfer-iban")).to_have_text("Copy")
-
-
-def test_an_order_is_paid_twice(live: Sandbox, shop: Shop, page: Page) -> None:
-    """A customer gives up a transfer for a card; when its money arrives, the order's page says what to return."""
-    order = placed(live, None, shop, webhook_url=shop.url)
-    page.goto(address(order))
-    by_id(page, "method-bank-transfer").click()
-    reference = by_id(page, "transfer-reference").inner_text()
-    by_id(page, "other-method").click()
-    by_id(page, "method-credit-card").click()
-    by_id(page, "pay").first.click()
-    expect_return_to_shop(page, order)
-    page.goto(view_url(live, f"orders/{order['id']}/"))
-    by_id(page, "act-bank-credit").click()
-    expect(by_id(page, "money")).to_have_text("€40.00 received")
-    expect(by_id(page, "story")).to_contain_text("bank-transfer: completed")
-    live.advance("P2D")
-    page.reload()
-    expect(by_id(page, "verdict").first).to_contain_text("paid an order of €20.00 twice")
-    assert live.read(order)["transactions"][0]["payment_method_details"]["reference"] == reference
 
 
 @pytest.mark.parametrize("method", of_the_day(WITH_PAGE, 4))
