@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from inspect import getdoc
 from pathlib import Path
@@ -21,36 +21,13 @@ from payment_sandbox.web.control.declaring import Body, CommandParameter, Contro
 PACKAGE: Final = Path(payment_sandbox.__file__).parent
 OTHERS: Final = PACKAGE.parent
 PYTHON_CLIENT: Final = PACKAGE / "client" / "control_commands.py"
-NOTE: Final = "``make docs`` writes this file from the functions in ``web/control``."
-PYTHON_HEAD: Final = f'''"""The calls of the control API, one method for each.
-
-{NOTE}
-"""
-
-from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
-
-from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.client.plain import control_call
-from payment_sandbox.web.answers import records as answers
-
-Json = dict[str, Any]
-Document = Mapping[str, Any]
-
-__tracebackhide__ = ends_at_caller
+SLOT: Final = "@@CALLS@@"
 
 
-class ControlCommands:
-    """One project of a running sandbox: each method is a call of the control API.
-
-    Every method raises ``SandboxError`` if the server refuses the call.
-    """
-
-    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Make any call; return the parsed body."""
-        raise NotImplementedError
-'''
+def filled(name: str, calls: Iterable[str]) -> str:
+    """Return a file from its template, with the calls in their slot."""
+    template = Path(__file__).parent / "templates" / f"{name}.template"
+    return template.read_text(encoding="utf-8").replace(SLOT, "".join(calls))
 
 
 def called() -> Iterator[ControlCommand]:
@@ -65,7 +42,7 @@ def of_a_project() -> Iterator[ControlCommand]:
 
 def python_client() -> str:
     """Return the module of the Python client."""
-    text = PYTHON_HEAD + "".join(f"\n{_python_method(each)}" for each in called())
+    text = filled("control_commands.py", (f"\n{_python_method(each)}" for each in called()))
     ruff = [sys.executable, "-m", "ruff", "format", "--line-length", "110", "-"]
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
@@ -131,52 +108,19 @@ def _record_name(record: Any) -> str:
     return f"answers.{record.__name__}" if is_known else "Json"
 
 
-NODE_HEAD: Final = f"""// {NOTE.replace("``", "`")}
-"use strict";
-
-/** The calls of the control API by name: method, path, and the key of the response that the call returns. */
-"""
-NODE_CLASS: Final = """
-/** One method for each call: first the ids in its path, then the other values as an object. */
-class ControlCommands {
-  constructor(call) {
-    for (const [name, [method, path, unwraps]] of Object.entries(COMMANDS)) {
-      this[name] = async (...given) => {
-        const filled = path.replace(/<\\w+>/g, () => pathPart(given.shift()));
-        const [values] = given;
-        const isRead = method === "GET";
-        const query = isRead && values ? `?${new URLSearchParams(Object.entries(values).filter(([, each]) => each != null))}` : "";
-        const answer = await call(method, filled + query, isRead ? undefined : values);
-        return unwraps ? answer[unwraps] : answer;
-      };
-    }
-  }
-}
-
-function pathPart(id) {
-  if (typeof id !== "string" || ["", ".", ".."].includes(id)) throw new TypeError(`${JSON.stringify(id)} is not an id`);
-  return encodeURIComponent(id);
-}
-
-module.exports = { COMMANDS, ControlCommands };
-""".replace("\\\\", "\\")
 TYPES: Final = {str: "string", int: "number", float: "number", bool: "boolean", datetime: "string"}
 KNOWN_IN_NODE: Final = {"Order": "Order", "Webhook": "Webhook", "Advance": "Advance"}
 
 
 def node_client() -> str:
     """Return the module of the client for Node."""
-    rows = "".join(
-        f"  {camel_case(each.name)}: {json.dumps([each.method, each.path, each.unwraps])},\n"
-        for each in of_a_project()
-    )
-    return f"{NODE_HEAD}const COMMANDS = {{\n{rows}}};\n{NODE_CLASS}"
+    rows = ((camel_case(each.name), [each.method, each.path, each.unwraps]) for each in of_a_project())
+    return filled("control.js", (f"  {name}: {json.dumps(row)},\n" for name, row in rows))
 
 
 def node_types() -> str:
     """Return the type declarations of the client for Node."""
-    head = f'// {NOTE.replace("``", "`")}\nimport type {{ Advance, Json, Order, Webhook }} from "./index";\n'
-    return f"{head}\n/** The calls of the control API. */\nexport interface ControlCommands {{\n{''.join(map(_node_method, of_a_project()))}}}\n"
+    return filled("control.d.ts", map(_node_method, of_a_project()))
 
 
 def _node_method(made: ControlCommand) -> str:
@@ -216,42 +160,9 @@ def camel_case(name: str) -> str:
     return first + "".join(each.title() for each in others)
 
 
-PHP_HEAD: Final = f"""<?php
-
-// {NOTE.replace("``", "`")}
-
-declare(strict_types=1);
-
-namespace PaymentSandbox;
-
-/** The calls of the control API: first the ids in the path, then the other values as an array. */
-final class ControlCommands
-{{
-    /** @param \\Closure(string, string, ?array): array $call */
-    public function __construct(private readonly \\Closure $call)
-    {{
-    }}
-""".replace("\\\\", "\\")
-PHP_TAIL: Final = """
-    /** @param array<string, mixed>|null $body */
-    private function run(string $method, string $path, array $ids, array $query = [], ?array $body = null): array
-    {
-        foreach ($ids as $id) {
-            if (in_array($id, ['', '.', '..'], true)) {
-                throw new \\InvalidArgumentException("'$id' is not an id");
-            }
-        }
-        $path = vsprintf($path, array_map(rawurlencode(...), $ids));
-        $values = array_map(fn (mixed $each) => is_bool($each) ? (int) $each : $each, $query);
-        return ($this->call)($method, $path . ($values === [] ? '' : '?' . http_build_query($values)), $body);
-    }
-}
-""".replace("\\\\", "\\")
-
-
 def php_client() -> str:
     """Return the class of the client for PHP."""
-    return PHP_HEAD + "".join(map(_php_method, of_a_project())) + PHP_TAIL
+    return filled("ControlCommands.php", map(_php_method, of_a_project()))
 
 
 def _php_method(made: ControlCommand) -> str:
