@@ -31,13 +31,6 @@ AS_OF: Final = "2026-11-01"
 """npm installs no newer package, which also pins indirect requirements."""
 
 
-def fetch_oscar(folder: Path) -> None:
-    """Fetch Oscar and its dependencies, which all are pinned."""
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    options = ["--no-deps", "--target", str(folder), "-r", str(PROJECTS / "oscar" / "requirements.txt")]
-    fetched([*pip, *options], folder)
-
-
 def fetch_vendure(folder: Path) -> None:
     """Fetch Vendure without the installation scripts of packages, which sql.js does not need."""
     shutil.copy(PROJECTS / "vendure" / "package.json", folder)
@@ -55,7 +48,6 @@ def fetch_wordpress(folder: Path) -> None:
 
 SHOPS: Final[dict[str, tuple[tuple[str, ...], Callable[[Path], None]]]] = {
     # required programs, and the function that fetches the packages
-    "oscar": ((), fetch_oscar),
     "vendure": (("nodejs", "npm"), fetch_vendure),
     "woocommerce": (("php-cli", "apt", "dpkg"), fetch_wordpress),
 }
@@ -63,7 +55,7 @@ SHOPS: Final[dict[str, tuple[tuple[str, ...], Callable[[Path], None]]]] = {
 
 def packages(shop: str) -> Path:
     """Return the folder of a shop system's packages, which are fetched once."""
-    pins = [path for path in (PROJECTS / shop).iterdir() if path.name in ("requirements.txt", "package.json")]
+    pins = [path for path in (PROJECTS / shop).iterdir() if path.name == "package.json"]
     return cached(shop, [AS_OF, *(path.read_text() for path in pins)], SHOPS[shop][1])
 
 
@@ -87,7 +79,7 @@ def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
     amounts = walk_result.pop("amounts")
     assert amounts["captured"] == 1000
     assert amounts["remaining"] + amounts["voided"] == 1000
-    paid = {"oscar": "Authorised", "vendure": "PaymentAuthorized", "woocommerce": "processing"}
+    paid = {"vendure": "PaymentAuthorized", "woocommerce": "processing"}
     assert "1001 cents is too much: 1000 cents are left to refund" in walk_result.pop("refused")
     assert walk_result == {
         "page": ["https://api.payments.example", 200],

@@ -1,5 +1,0 @@
-from oscar.apps.checkout import apps
-
-
-class CheckoutConfig(apps.CheckoutConfig):
-    name = "checkout"

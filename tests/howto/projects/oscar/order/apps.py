@@ -1,5 +1,0 @@
-from oscar.apps.order import apps
-
-
-class OrderConfig(apps.OrderConfig):
-    name = "order"

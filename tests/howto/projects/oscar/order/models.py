@@ -1,1 +1,0 @@
-from oscar.apps.order.models import *  # noqa: F403
