@@ -19,8 +19,10 @@ from tests.support.canaries import shown
 class Usage(NamedTuple):
     """The resource usage of a process."""
 
+    memory_mib: float
     threads: int
     files: int
+    cpu_seconds: float
 
 
 class Project:
@@ -72,7 +74,14 @@ class ServerProcess(NamedTuple):
     def usage(self) -> Usage:
         """Return the current resource usage of the server."""
         process = Path("/proc") / str(self.pid)
-        return Usage(len(list((process / "task").iterdir())), len(list((process / "fd").iterdir())))
+        status = dict(line.split(":\t") for line in (process / "status").read_text().splitlines())
+        times = (process / "stat").read_text().rpartition(")")[2].split()
+        return Usage(
+            int(status["VmRSS"].split()[0]) / 1024,
+            int(status["Threads"]),
+            len(list((process / "fd").iterdir())),
+            (int(times[11]) + int(times[12])) / 100,
+        )
 
 
 @contextmanager

@@ -40,15 +40,6 @@ def test_an_unknown_page(sandbox: Sandbox) -> None:
     assert (response.status_code, error["allowed"]) == (404, list(PAGE_NAMES))
 
 
-def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
-    """A browser is redirected to the dashboard, and a program gets links."""
-    browser = sandbox.http.get(f"{sandbox.url}/", headers={"Accept": "text/html,*/*;q=0.8"})
-    assert (browser.status_code, "/dashboard/" in browser.url) == (200, True)
-    assert 'href="/docs/"' in browser.text, "the dashboard has no link to the documentation"
-    program = sandbox.http.get(f"{sandbox.url}/")
-    assert (program.status_code, program.json()["documentation"]) == (200, f"{sandbox.url}/docs/")
-
-
 def test_commands_name_the_server_that_serves_them() -> None:
     """Commands contain the public address, also behind a proxy and under a path."""
     with make_server(public_url="http://pay.test:8443/sandbox") as server:

@@ -155,16 +155,3 @@ def test_the_journeys_pass_with_the_wheel(installed: Path, tmp_path: Path) -> No
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     run_tests(installed, tmp_path, ["tests/journeys", "tests/client"], path=str(tmp_path))
-
-
-def test_few_packages_are_added_to_a_suite() -> None:
-    """At most three packages are added to those of a shop's suite."""
-    suite = {"flask", "werkzeug", "marshmallow", "requests", "urllib3", "idna", "click", "pytest"}
-    added = {name_of(each) for each in declared()["project"]["dependencies"]}
-    indirect = {
-        name_of(requirement)
-        for each in added - suite
-        for requirement in requires(each) or []
-        if "extra ==" not in requirement
-    }
-    assert len({"payment-sandbox", *(added - suite), *(indirect - suite)}) <= 3

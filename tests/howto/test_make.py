@@ -49,30 +49,16 @@ def test_a_python_that_is_too_old_is_named(folder: Path) -> None:
     assert refused.returncode == 2
     assert f"needs Python 3.11 or newer, and {folder}/python is not; try: make run PYTHON=" in refused.stderr
     assert not (folder / ".venv").exists()
-    assert "ran -m payment_sandbox serve --port 8099" in make_run(folder, NEW_PYTHON).stdout
-
-
-def test_an_incomplete_environment_is_recreated(folder: Path) -> None:
-    """An environment that Ctrl-C has left incomplete is recreated."""
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    (folder / ".venv" / "stray").touch()
-    assert make_run(folder, NEW_PYTHON).returncode == 0
-    assert not (folder / ".venv" / "stray").exists()
-    installed = (folder / ".venv" / "installed").read_text()
-    assert "-e ./." in installed, "the entry points of the commands are missing"
 
 
 def test_a_first_start_installs_what_serving_needs(folder: Path) -> None:
-    """A line says what takes so long; pytest and the packages for development belong to ``make test``."""
-    first, second = make_run(folder, NEW_PYTHON), make_run(folder, NEW_PYTHON)
+    """It replaces an environment that Ctrl-C has left incomplete; a complete one needs no other Python."""
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "stray").touch()
+    first, second, third = (make_run(folder, python) for python in (NEW_PYTHON, NEW_PYTHON, OLD_PYTHON))
     assert first.stdout.startswith("Installing the server into .venv, which takes")
-    assert second.stdout == "ran -m payment_sandbox serve --port 8099\n"
+    assert second.stdout == third.stdout == "ran -m payment_sandbox serve --port 8099\n"
+    assert not (folder / ".venv" / "stray").exists()
     installed = (folder / ".venv" / "installed").read_text()
     assert "-e ./.[server,tls] -c requirements.lock" in installed
-    assert "-r " not in installed
-
-
-def test_a_complete_environment_needs_no_other_python(folder: Path) -> None:
-    """A complete environment is used, whichever Python is configured."""
-    assert make_run(folder, NEW_PYTHON).returncode == 0
-    assert make_run(folder, OLD_PYTHON).returncode == 0
+    assert "-r " not in installed, "pytest and the packages for development belong to make test"

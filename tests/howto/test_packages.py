@@ -16,7 +16,8 @@ from tests.support.languages import copied, install_from_npm
 from tests.support.servers import make_server
 from tests.support.tools import require
 
-PROGRAMS: Final = {
+PROGRAMS: Final = Path(__file__).parent / "programs"
+CREATE: Final = {
     # creates a project, and prints its address or the error
     "node": (
         "node",
@@ -36,7 +37,8 @@ SYSTEM_PACKAGES: Final = {"node": ("nodejs",), "php": ("php-cli", "php-curl", "c
 PACKAGES: Final = {"node": "node_modules/payment-sandbox", "php": "vendor/payment-sandbox/payment-sandbox"}
 INSTALL: Final = 'Run "make run" once in the clone of the package, or set SANDBOX_COMMAND to the command'
 EXEC: Final = f'exec {BIN}/payment-sandbox "$@"\n'
-both_languages = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
+pytestmark = pytest.mark.prove
+both_languages = pytest.mark.parametrize("language", CREATE)
 RunProgram = Callable[..., str]
 
 
@@ -53,7 +55,7 @@ def run_program(language: str, tmp_path: Path) -> RunProgram:
     programs.mkdir()
     for name in ("sh", "stat", "sed", "echo"):
         (programs / name).symlink_to(shutil.which(name) or "")
-    command = list(PROGRAMS[language])
+    command = list(CREATE[language])
     command[0] = shutil.which(command[0]) or ""
 
     def run(others: dict[str, str] | None = None, **variables: str) -> str:
@@ -128,24 +130,6 @@ def test_the_first_available_command_starts_the_sandbox(
 
 RUNNERS: Final = {"vitest": "4.1.12", "jest": "30.5.2"}
 TYPES: Final = {"typescript": "5.9.3", "@types/node": "20"}
-IN_COMMONJS: Final = """
-const { sandboxed } = require("payment-sandbox");
-const ORDER = { currency: "EUR", amount: 1295, transactions: [{ payment_method: "credit-card" }] };
-
-test("a paid order is shipped", sandboxed(async (sandbox) => {
-  const statuses = [];
-  await sandbox.deliverTo(async (request, response) => {
-    jest.useFakeTimers();
-    let body = "";
-    for await (const part of request) body += part;
-    statuses.push((await sandbox.order(JSON.parse(body).order_id)).status);
-    response.writeHead(204).end();
-  });
-  const { id } = await sandbox.call("POST", "/v1/orders/", ORDER);
-  await sandbox.pay(id);
-  expect(statuses).toEqual(["completed", "completed"]);
-}));
-"""
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -154,7 +138,6 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return run_command(program, folder, 120, CI="true", NO_COLOR="1")
 
 
-@pytest.mark.prove
 def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_path: Path) -> None:
     """All workers share a server, with ES modules, CommonJS and fake timers."""
     require("nodejs", "npm")
@@ -162,13 +145,14 @@ def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_p
     install_from_npm(folder, RUNNERS)
     suite = (folder / "shop.test.mjs").read_text().replace('"node:test"', '"vitest"')
     (folder / "shop.test.mjs").write_text(suite)
-    (folder / "shop.test.js").write_text(IN_COMMONJS)
+    in_commonjs = (PROGRAMS / "shop.test.js").read_text()
+    (folder / "shop.test.js").write_text(in_commonjs)
     result = run("vitest run shop.test.mjs", folder)
     assert "Tests  3 passed" in result.stdout, result.stdout + result.stderr
     result = run("jest --testMatch **/shop.test.js", folder)
     assert "Tests:       1 passed" in result.stderr, result.stdout + result.stderr
     (folder / "shop.test.mjs").write_text(suite.replace('"expired"', '"paid"'))
-    (folder / "shop.test.js").write_text(IN_COMMONJS.replace('["completed", ', '["paid", '))
+    (folder / "shop.test.js").write_text(in_commonjs.replace('["completed", ', '["paid", '))
     for command in ("vitest run shop.test.mjs", "jest --testMatch **/shop.test.js"):
         result = run(command, folder)
         assert result.returncode == 1
@@ -177,53 +161,19 @@ def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_p
         assert " POST /v1/orders/ -> 201" in output
 
 
-TYPED: Final = """
-import { test } from "node:test";
-import { SandboxError, newProject, sandboxed, startSandbox, type Order, type Project } from "payment-sandbox";
-
-test("typed", sandboxed({ mode: "live" }, async (sandbox) => {
-  const order = await sandbox.call<Order>("POST", "/v1/orders/", {});
-  const paid: Order = await sandbox.pay(order.id, { card: "challenge" });
-  const { events } = await sandbox.advance({ until: "idle" });
-  const texts: (string | undefined)[] = [paid.transactions[0]?.payment_method, events[0]?.kind];
-  texts.push((await sandbox.review())[0]?.advice);
-  await sandbox.deliverTo((request, response) => { response.writeHead(request.method ? 204 : 500).end(); });
-  await sandbox.deliverTo({ fetch: async (request) => new Response(await request.text()) });
-  const transfer = paid.transactions[0];
-  if (transfer) await sandbox.act(order.id, { actor: "bank", action: "credit", transaction_id: transfer.id });
-  texts.push(paid.failure_url, paid.locale, paid.reason, transfer?.customer_message, transfer?.transaction_type);
-  // @ts-expect-error there is no such action
-  await sandbox.act(order.id, { actor: "bank", action: "pays" });
-  // @ts-expect-error a field without a type is unknown
-  const total: number = order.total;
-}));
-const project: Project = await newProject({ mode: "live", numeric_ids: "text", issuers: ["INGBNL2A"] });
-// @ts-expect-error there is no such mode
-await newProject({ mode: "shop" });
-await project.act("id", { actor: "customer", action: "choose", payment_method: "credit-card" });
-const { url }: { url: string } = await startSandbox();
-if (new Error(url) instanceof SandboxError) await project.close();
-"""
-TYPED_IN_COMMONJS: Final = """
-import sandbox = require("payment-sandbox");
-import setUp = require("payment-sandbox/global-setup");
-const project: Promise<sandbox.Project> = sandbox.newProject({ payment_methods: ["credit-card"] });
-void project.then(setUp);
-"""
 STRICT: Final = {
     "strict": True, "noUncheckedIndexedAccess": True, "exactOptionalPropertyTypes": True, "target": "es2022",
     "module": "nodenext", "types": ["node"], "noEmit": True,
 }  # fmt: skip
 
 
-@pytest.mark.prove
 def test_typescript_knows_the_package_in_strict_mode(tmp_path: Path) -> None:
     """The types work in ES modules and in CommonJS, and refuse unknown actions."""
     require("nodejs", "npm")
     folder = copied("node", tmp_path)
     install_from_npm(folder, TYPES)
-    (folder / "typed.mts").write_text(TYPED)
-    (folder / "typed.cts").write_text(TYPED_IN_COMMONJS)
+    for name in ("typed.mts", "typed.cts"):
+        shutil.copy(PROGRAMS / name, folder)
     (folder / "tsconfig.json").write_text(
         json.dumps({"compilerOptions": STRICT, "include": ["*.mts", "*.cts"]})
     )
@@ -231,106 +181,20 @@ def test_typescript_knows_the_package_in_strict_mode(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout
 
 
-FETCHING: Final = """
-import assert from "node:assert/strict";
-import { test } from "node:test";
-import { sandboxed } from "payment-sandbox";
-
-test("handlers", sandboxed({ mode: "live", absolute_urls: true }, async (sandbox, t) => {
-  assert.equal(t.name, "handlers");
-  const place = () => sandbox.call("POST", "/v1/orders/", {
-    currency: "EUR", amount: 1295, webhook_url: "http://shop.example/hook", transactions: [{ payment_method: "credit-card" }],
-  });
-  const seen = [];
-  await sandbox.deliverTo({ fetch: async (request) => (seen.push([request.url, await request.json()]), new Response("fine")) }, "/hook");
-  const order = await place();
-  await sandbox.pay(order.id);
-  assert.deepEqual(seen.map(([url, { order_id: id }]) => [url, id]), Array(2).fill(["http://127.0.0.1/hook", order.id]));
-  await sandbox.deliverTo(async () => { throw new Error("no stock"); });
-  const next = await place();
-  await sandbox.pay(next.id);
-  const states = (await sandbox.webhooks(next.id)).map((each) => each.attempts.map((attempt) => attempt.response.status));
-  assert.deepEqual(states, [[500], [500]]);
-  assert.match(await sandbox.report(), /500 · Error: no stock/);
-  assert.deepEqual((await sandbox.review()).map((finding) => finding.rule), ["HOOK-08", "HOOK-09"]);
-  assert.doesNotMatch(await sandbox.report(), /node:internal|index\\.js/);
-  await assert.rejects(sandbox.deliverTo({ routes: [] }), /^TypeError: deliverTo takes a node:http handler, .*, not an object of Object/);
-  await assert.rejects(sandbox.advance(30), /by must be an ISO 8601 duration such as PT30M or P7D; got 30/);
-  await sandbox.faults([{ when: { method: "POST", path: "/v1/orders/" }, then: { status: 503 } }]);
-  await assert.rejects(place(), { status: 503 });
-  await sandbox.faults([]);
-  const failed = await sandbox.explain(new TypeError("fetch failed", { cause: new Error("no such host") }));
-  assert.match(failed.message, /^fetch failed: no such host[^]+--- payment sandbox ---/);
-  const unknownId = "00000000-0000-4000-8000-000000000000";
-  await assert.rejects(sandbox.pay(unknownId), { name: "SandboxError", status: 404, type: "NotFound" });
-  await assert.rejects(sandbox.pay(undefined), { name: "TypeError", message: /^act takes the id of an order, not undefined: / });
-  await assert.rejects(sandbox.pay(Promise.resolve(order)), /not an object of Promise: .*, or is an await missing/);
-  const wrong = { Authorization: `Basic ${btoa("wrong-key:")}` };
-  assert.equal((await fetch(`${sandbox.url}/v1/orders/`, { method: "POST", headers: wrong })).status, 401);
-  assert.match(await sandbox.report(), /calls with another key, or without a key.*\\n +POST \\/v1\\/orders\\/ -> 401: no project has this API key\\n/);
-  const hosted = await sandbox.call("POST", "/v1/orders/", { currency: "EUR", amount: 1295 });
-  for (const method of ["bank-transfer", "credit-card"]) {
-    await sandbox.act(hosted.id, { actor: "customer", action: "choose", payment_method: method });
-  }
-  const { transactions: [transfer] } = await sandbox.pay(hosted.id);
-  await sandbox.act(hosted.id, { actor: "bank", action: "credit", transaction_id: transfer.id });
-  const details = await sandbox.call("GET", `/v1/orders/${hosted.id}/?fields[]=amount_details`);
-  assert.equal(details.amount_details.received, 2590);
-  await sandbox.deliverTo({ fetch: () => new Promise(() => {}) });
-  assert.ok((await place()).id);
-}));
-"""
-
-
 def test_both_kinds_of_handlers_get_webhooks_and_report_errors(tmp_path: Path) -> None:
     """Handlers also get the webhooks of orders with another shop's address, which is not called."""
     require("nodejs")
     folder = copied("node", tmp_path)
-    (folder / "handlers.test.mjs").write_text(FETCHING)
+    shutil.copy(PROGRAMS / "handlers.test.mjs", folder)
     result = run_command(["node", "--test", "handlers.test.mjs"], folder, 60)
     assert "# pass 1" in result.stdout, result.stdout + result.stderr
 
 
-IN_PHP: Final = """<?php
-require 'vendor/autoload.php';
-use PaymentSandbox\\{Project, SandboxError, Webhook};
-$sandbox = Project::create(['webhook_timing' => 'before_response', 'mode' => 'live', 'absolute_urls' => true]);
-$seen = [];
-$sandbox->deliverTo(function (Webhook $webhook) use ($sandbox, &$seen): int {
-    $seen[] = $sandbox->call('GET', "/v1/orders/{$webhook->orderId}/")['status'];
-    throw new LogicException('no stock');
-}, '/hook');
-$card = ['payment_method' => 'credit-card'];
-$order = ['currency' => 'EUR', 'amount' => 1295, 'webhook_url' => 'http://shop.example/hook', 'transactions' => [$card]];
-$id = $sandbox->call('POST', '/v1/orders/', $order)['id'];
-$sandbox->pay($id);
-$sandbox->faults([['when' => ['path' => '/v1/orders/'], 'then' => ['status' => 503]]]);
-try {
-    $sandbox->call('POST', '/v1/orders/', $order);
-} catch (SandboxError $refused) {
-    $statuses = [$refused->getCode()];
-}
-$sandbox->faults([]);
-$sandbox->deliverTo(fn () => 'fine');
-$sandbox->pay($sandbox->call('POST', '/v1/orders/', $order)['id']);
-$transfer = ['payment_method' => 'bank-transfer'];
-$awaited = $sandbox->call('POST', '/v1/orders/', ['transactions' => [$transfer]] + $order);
-$credit = ['actor' => 'bank', 'action' => 'credit', 'transaction_id' => $awaited['transactions'][0]['id']];
-$credited = $sandbox->act($awaited['id'], $credit)['status'];
-try {
-    $sandbox->pay($id);
-} catch (SandboxError $refused) {
-    echo json_encode([$credited, $seen, $refused->getCode(), $refused->error['type'], $sandbox->report(), $statuses]);
-}
-"""
-
-
-@pytest.mark.prove
 def test_a_handler_in_php_may_call_and_throw(tmp_path: Path) -> None:
     """A handler's exception is its response, and a refusal of the sandbox is an exception."""
     require("php-cli", "php-curl", "composer")
     folder = copied("php", tmp_path)
-    (folder / "handler.php").write_text(IN_PHP)
+    shutil.copy(PROGRAMS / "handler.php", folder)
     result = run_command(["php", "handler.php"], folder, 60)
     credited, seen, status, kind, report, statuses = json.loads(result.stdout)
     assert (credited, status, kind) == ("completed", 409, "ActionNotPossible")

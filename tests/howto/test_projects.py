@@ -1,7 +1,6 @@
 """The project of each framework's page passes in a fresh environment with the wheels."""
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -125,16 +124,3 @@ def test_a_page_shows_its_project(project: str) -> None:
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if "__pycache__" not in path.parts}
     unshown = {name for name in files - set(shown) if (folder / name).read_text().strip()}
     assert unshown <= {"requirements.txt"}
-
-
-@pytest.mark.prove
-@pytest.mark.parametrize("project", ["django"])
-def test_a_rehearsal_finds_what_a_callback_of_django_loses(project: str, ours: Path, tmp_path: Path) -> None:
-    """A failure after the commit is found in the shop without a job; the one with a job is right."""
-    for folder in (project, f"{project}-rehearsed"):
-        shutil.copytree(PROJECTS / folder, tmp_path, dirs_exist_ok=True)
-    command = [*PYTEST, "--payment-rehearse", "test_packing.py"]
-    path = f"{environment_of(project, {})}:/usr/bin:/bin"
-    result = run_command(command, tmp_path, PATH=path, PYTHONPATH=str(ours))
-    assert "1 failed, 1 passed" in result.stdout, result.stdout[-4000:]
-    assert "shows '# is paid' instead of '# is packed'" in result.stdout

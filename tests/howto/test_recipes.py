@@ -7,12 +7,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from payment_sandbox.cli.serve import serve
 from payment_sandbox.ui.docs.library import read_source
 from tests.support.blocks import Block, blocks
 from tests.support.documentation import ROOT, of, run_command
@@ -26,30 +24,13 @@ INSTALLATION = re.compile(
     r"pip install -r requirements\.txt \./payment-sandbox pytest( pytest-xdist)?|pipx install '\./payment-sandbox\[server\]'"
 )
 CHECKOUT = {"repository": "${{ vars.SANDBOX_REPOSITORY }}", "path": "payment-sandbox"}
-SUITE = """
-const { SANDBOX_URL: url, SANDBOX_CONTROL_TOKEN: token } = process.env;
-const response = await fetch(`${url}/control/projects/`, { method: "POST", headers: { Authorization: `Bearer ${token}` } });
-if (response.status !== 201) throw new Error(await response.text());
-const project = await response.json();
-const order = await fetch(`${url}/v1/orders/`, {
-  method: "POST",
-  headers: { Authorization: `Basic ${btoa(`${project.api_key}:`)}`, "Content-Type": "application/json" },
-  body: JSON.stringify({ currency: "EUR", amount: 1295, transactions: [{ payment_method: "credit-card" }] }),
-});
-if (order.status !== 201) throw new Error(await order.text());
-"""
 
 
-def recipes() -> list[Any]:
-    """Return the jobs on the page."""
-    jobs = [block for block in of("yaml", "operation") if "projects:" not in block.values[0].text]
-    return [
-        jobs[0],
-        *(pytest.param(*more.values, id=more.id, marks=pytest.mark.prove) for more in jobs[1:]),
-    ]
+RECIPES = [block for block in of("yaml", "operation") if re.search("steps:|script:", block.values[0].text)]
 
 
-@pytest.mark.parametrize("block", recipes())
+@pytest.mark.prove
+@pytest.mark.parametrize("block", RECIPES)
 def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
     """All steps except for the installation from the clone run with this installation, on a free port."""
     data = YAML(typ="safe", pure=True).load(block.text)
@@ -90,6 +71,7 @@ def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
 START_SCRIPTS = [block.text for block in PAGE if "until test -s ready.json" in block.text]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("number", range(2))
 def test_a_recipe_with_a_wrong_option_ends_at_once(number: int, tmp_path: Path) -> None:
     """The step prints the command's error message, but does not report that its process ended."""
@@ -107,7 +89,7 @@ def prepare(folder: Path) -> None:
     """Write a repository with tests in Python and in another language."""
     (first, *_) = (block for block in blocks(read_source("pytest")) if block.language == "python")
     (folder / "test_shop.py").write_text(first.text)
-    (folder / "suite.mjs").write_text(SUITE)
+    shutil.copy(Path(__file__).parent / "programs" / "suite.mjs", folder)
     (folder / "package.json").write_text(json.dumps({"scripts": {"test": "node suite.mjs"}}))
 
 
@@ -155,15 +137,3 @@ def test_it_runs_without_an_installation(start: str, tools: Path, wheel: Path, t
     script = ["bash", "-euc", line.replace(" serve", " --version")]
     result = run_command(script, tmp_path, 280, **variables)
     assert "payment-sandbox, version " in result.stdout, result.stdout + result.stderr[-3000:]
-
-
-@pytest.mark.prove
-def test_testcontainers_take_the_image_in_python(tools: Path, tmp_path: Path) -> None:
-    """The recipe configures the image; without an engine, it cannot start it."""
-    (block,) = (block for block in PAGE if block.file == "testcontainers.py")
-    (tmp_path / "recipe.py").write_text(block.text)
-    no_engine = "import docker; from unittest.mock import MagicMock; docker.from_env = MagicMock()"
-    script = f"{no_engine}; from recipe import sandbox; print(sandbox.image, sandbox.ports, sandbox.env)"
-    result = run_command([str(tools / "python"), "-c", script], tmp_path)
-    assert result.stdout.startswith("paymentsandbox/payment-sandbox {"), result.stderr[-2000:]
-    assert "SANDBOX_CONTROL_TOKEN" in {parameter.envvar for parameter in serve.params}
