@@ -14,10 +14,10 @@ import requests
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.serving.realtime import monotonic_seconds
+from tests.storage.wires import Wire
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
 from tests.support.shop import Shop
-from tests.support.wires import Wire
 
 SHOP_KEY, FROZEN_KEY = "key-of-the-shop", "key-of-the-frozen-shop"
 SCENARIO = """

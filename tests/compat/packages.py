@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.howto.languages import fetched
 from tests.requirements import requirements
 from tests.support.environments import cached
-from tests.support.languages import fetched
 from tests.support.tools import require
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.dist import wheel_and_sdist
-from tests.support.environments import environment_with, made_once
+from tests.howto.environments import environment_with
+from tests.support.environments import made_once
 
 collect_ignore_glob = ["projects/*"]
 

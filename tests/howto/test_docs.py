@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from payment_sandbox.serving.starting import read_declared_projects
 from payment_sandbox.ui.docs.library import PAGE_NAMES, read_source
 from tests.documentation.parts import generated_files
 from tests.documentation.references import example_setting
-from tests.support.blocks import Block, blocks, check_shown
+from tests.support.blocks import Block, as_glob, blocks, differs
 from tests.support.documentation import ROOT, of, run_command, text_of
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
@@ -35,6 +36,20 @@ def fresh() -> Iterator[Server]:
     """A server as ``make run`` starts it, except for the port."""
     with make_server() as running:
         yield running
+
+
+def check_shown(shown: Block, printed: str) -> None:
+    """Assert that the printed text matches the documented output."""
+    if shown.language == "json":
+        lines = [line for line in printed.splitlines() if line.strip()]
+        assert lines, f"nothing was printed, documented is: {shown.text}"
+        problem = differs(json.loads(shown.text), json.loads(lines[-1]))
+        assert problem is None, f"{problem}\n{lines[-1][:3000]}"
+    else:
+        for line in shown.text.splitlines():
+            assert any(fnmatchcase(actual.strip(), as_glob(line)) for actual in printed.splitlines()), (
+                f"{line!r} is documented, but this was printed:\n{printed[-2000:]}"
+            )
 
 
 @pytest.mark.parametrize("name", ["README", *PAGE_NAMES])

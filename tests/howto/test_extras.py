@@ -11,10 +11,11 @@ import pytest
 
 from payment_sandbox.version import __version__
 from tests.dist import wheel_and_sdist
+from tests.howto.environments import environment_with
 from tests.requirements import declared, name_of
 from tests.support.blocks import Block
 from tests.support.documentation import of, run_command
-from tests.support.environments import environment_with, made_once
+from tests.support.environments import made_once
 from tests.support.packages import ROOT
 from tests.support.samples import of_the_day
 

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
+from tests.howto.languages import copied
 from tests.howto.test_languages import SUITES
 from tests.support.commands import run
 from tests.support.documentation import run_command
-from tests.support.languages import copied
 from tests.support.samples import of_the_day
 from tests.support.servers import make_server
 from tests.support.tools import require

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.ui.docs.library import read_source
+from tests.howto.languages import PROJECTS, copied
 from tests.support.blocks import blocks
 from tests.support.documentation import run_command
-from tests.support.languages import PROJECTS, copied
 from tests.support.tools import require
 
 JARS = Path("/usr/share/java")

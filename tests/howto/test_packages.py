@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
+from tests.howto.languages import copied, install_from_npm
 from tests.support.documentation import BIN, run_command
-from tests.support.languages import copied, install_from_npm
 from tests.support.servers import make_server
 from tests.support.tools import require
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.ui.docs.library import read_source
+from tests.howto.environments import install_wheel
 from tests.requirements import declared
 from tests.support.blocks import blocks
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT, run_command
-from tests.support.environments import cached, install_wheel, made_once
+from tests.support.environments import cached, made_once
 from tests.support.tools import unavailable
 
 PROJECTS = ROOT / "tests" / "howto" / "projects"

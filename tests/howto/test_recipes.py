@@ -12,10 +12,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from payment_sandbox.ui.docs.library import read_source
+from tests.howto.languages import fetched
 from tests.support.blocks import Block, blocks
 from tests.support.documentation import ROOT, of, run_command
 from tests.support.environments import cached
-from tests.support.languages import fetched
 from tests.support.ports import free_port
 from tests.support.tools import require
 

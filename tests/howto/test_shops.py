@@ -14,10 +14,10 @@ from typing import Final
 import pytest
 
 from payment_sandbox.ui.docs.library import read_source
+from tests.howto.languages import PROJECTS, fetched
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT, run_command
 from tests.support.environments import cached
-from tests.support.languages import PROJECTS, fetched
 from tests.support.tools import require
 
 NETWORK: Final = ["unshare", "--net", "--mount", "--kill-child", "--fork", "--pid"]

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry, Storages
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.storage.postgresql import Session
 from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
@@ -36,6 +38,25 @@ SERVICES: Final = Services(REAL_TIME)
 NOON: Final = "frozen@2027-01-01T12:00:00Z"
 
 
+REFUSE = """
+    CREATE FUNCTION payment_sandbox.refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full', MESSAGE = 'the disk is full'; END $$;
+    CREATE TRIGGER refuse BEFORE UPDATE ON payment_sandbox.head
+        FOR EACH ROW EXECUTE FUNCTION payment_sandbox.refuse()
+"""
+
+
+@contextmanager
+def refusing(postgres: Postgres, session: Session) -> Iterator[None]:
+    """Refuse every commit of a session, as a full disk does."""
+    database = session.place.rpartition("/")[2]
+    postgres.execute(REFUSE, database)
+    try:
+        yield
+    finally:
+        postgres.execute("DROP FUNCTION payment_sandbox.refuse CASCADE", database)
+
+
 @dataclass
 class Backend:
     """A storage backend under test."""
@@ -55,17 +76,11 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
     elif request.param == "postgresql":
         postgres: Postgres = request.getfixturevalue("postgres")
         with open_session(postgres.new_database()) as session:
-            yield Backend(
-                request.param, session, lambda: stored_projects(session), lambda: postgres.refusing(session)
-            )
+            stored, refused = partial(stored_projects, session), partial(refusing, postgres, session)
+            yield Backend(request.param, session, stored, refused)
     else:
         file = StateFile(tmp_path / "state.db")
-        yield Backend(
-            request.param,
-            file,
-            lambda: stored_projects(file),
-            lambda: full(file),
-        )
+        yield Backend(request.param, file, partial(stored_projects, file), partial(full, file))
         file.close()
 
 

@@ -17,7 +17,7 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.commands import run_tests
-from tests.support.driver import Sandbox, card, keyed
+from tests.support.driver import Sandbox, card
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
 from tests.support.shop import Shop
@@ -138,7 +138,7 @@ def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
     assert not read_copy(state).server.deleted
 
     def check_both(server: Server) -> None:
-        assert keyed(server, deleted.key, "/control/project/").status_code == 401
+        assert reconnect(deleted, server).get("/control/project/").status_code == 401
         assert reconnect(emptied, server).agenda() == []
         new = Sandbox(server)
         assert new.key not in {each.key for each in before}

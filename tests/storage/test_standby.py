@@ -16,11 +16,11 @@ from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.postgresql import Session
 from payment_sandbox.storage.sql import PUT_VALUE
 from payment_sandbox.web.call import EXTENSION
+from tests.storage.wires import Wire
 from tests.support.driver import Sandbox, card
 from tests.support.postgres import Postgres, open_session
 from tests.support.servers import make_server
 from tests.support.state_files import check_state, reconnect
-from tests.support.wires import Wire
 
 END_SESSIONS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
 WAIT_SECONDS = 20

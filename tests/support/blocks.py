@@ -1,6 +1,5 @@
 """Code blocks in Markdown, and comparison of responses with documented ones."""
 
-import json
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -69,17 +68,3 @@ def _list_differs(shown: list[Any], actual: list[Any], path: str) -> str | None:
 def as_glob(shown: str) -> str:
     """Return a glob pattern in which each ``...`` matches anything."""
     return shown.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]").replace(ANYTHING, "*")
-
-
-def check_shown(shown: Block, printed: str) -> None:
-    """Assert that the printed text matches the documented output."""
-    if shown.language == "json":
-        lines = [line for line in printed.splitlines() if line.strip()]
-        assert lines, f"nothing was printed, documented is: {shown.text}"
-        problem = differs(json.loads(shown.text), json.loads(lines[-1]))
-        assert problem is None, f"{problem}\n{lines[-1][:3000]}"
-    else:
-        for line in shown.text.splitlines():
-            assert any(fnmatchcase(actual.strip(), as_glob(line)) for actual in printed.splitlines()), (
-                f"{line!r} is documented, but this was printed:\n{printed[-2000:]}"
-            )

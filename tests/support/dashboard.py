@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import Any
 
 import requests
 
+from tests.support.documentation import environment
 from tests.support.driver import Sandbox
 from tests.support.payer import HTML, Form, Page
 
@@ -63,10 +63,6 @@ class Dashboard:
 
 def run_in_shell(command: str, key: str | None = None) -> str:
     """Run a command that a page shows, with the key in the environment if any; return its output."""
-    environment = {name: value for name, value in os.environ.items() if name != "SANDBOX_API_KEY"}
-    if key is not None:
-        environment["SANDBOX_API_KEY"] = key
-    program = ["bash", "-euc", command]
-    return subprocess.run(
-        program, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True
-    ).stdout
+    env = environment(**({} if key is None else {"SANDBOX_API_KEY": key}))
+    program, output = ["bash", "-euc", command], subprocess.PIPE
+    return subprocess.run(program, env=env, stdout=output, text=True, timeout=60, check=True).stdout

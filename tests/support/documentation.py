@@ -19,8 +19,6 @@ EXAMPLES = re.compile(r"^<!-- generated: (?!shell)[a-z-]+ -->\n.*?^<!-- end -->$
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
-
-
 PAGES = ROOT / "sandbox" / "payment_sandbox" / "ui" / "docs" / "pages"
 
 
@@ -29,14 +27,9 @@ def read_page(name: str) -> str:
     return (PAGES / f"{name}.md").read_text(encoding="utf-8")
 
 
-def written_text(name: str) -> str:
-    """Return a page without its generated blocks."""
-    return EXAMPLES.sub("", read_page(name))
-
-
 def text_of(name: str) -> str:
     """Return a page; of its generated blocks, only the shell setup contains programs."""
-    return README if name == "README" else written_text(name)
+    return README if name == "README" else EXAMPLES.sub("", read_page(name))
 
 
 def environment(**more: str) -> dict[str, str]:

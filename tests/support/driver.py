@@ -12,25 +12,11 @@ from tests.support.described import check_answer
 
 START = "2026-03-01T12:00:00.000000+00:00"
 NOBODY = "00000000-0000-4000-8000-000000000000"
+SOCKS = {"type": "physical", "merchant_order_line_id": "socks", "name": "Socks", "vat_percentage": 2100}
+POSTAGE = {"type": "shipping_fee", "merchant_order_line_id": "post", "name": "Postage", "vat_percentage": 900}
 LINES = [
-    {
-        "type": "physical",
-        "amount": 500,
-        "currency": "EUR",
-        "merchant_order_line_id": "socks",
-        "name": "Socks",
-        "quantity": 3,
-        "vat_percentage": 2100,
-    },
-    {
-        "type": "shipping_fee",
-        "amount": 250,
-        "currency": "EUR",
-        "merchant_order_line_id": "post",
-        "name": "Postage",
-        "quantity": 2,
-        "vat_percentage": 900,
-    },
+    {**SOCKS, "amount": 500, "currency": "EUR", "quantity": 3},
+    {**POSTAGE, "amount": 250, "currency": "EUR", "quantity": 2},
 ]
 LINES_TOTAL = 2000
 CUSTOMER = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com", "country": "NL"}
@@ -211,8 +197,3 @@ def violations(answer: requests.Response) -> dict[str, str]:
     """Assert violations; return their messages by path."""
     error = refused(answer, 400, "ValidationError")
     return {violation["path"]: violation["message"] for violation in error["violations"]}
-
-
-def keyed(server: Server, key: str, path: str) -> requests.Response:
-    """Send a GET request with a key."""
-    return requests.get(server.url + path, auth=(key, ""))

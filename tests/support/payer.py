@@ -134,11 +134,8 @@ class Payer:
         """Press a button, after changing some fields."""
         form = page.form_with(value)
         name = next(name for name, known in form.buttons if known == value)
-        data: dict[str, Any] = {**form.fields, **fields}
-        if name:
-            data[name] = value
-        origin = "/".join(page.url.split("/")[:3])
-        headers = {"Origin": origin}
+        data = {**form.fields, **fields, **({name: value} if name else {})}
+        headers = {"Origin": "/".join(page.url.split("/")[:3])}
         return self._follow(self.http.post(form.action, data=data, headers=headers, allow_redirects=False))
 
     def _follow(self, answer: requests.Response) -> Page:
@@ -153,14 +150,12 @@ class Payer:
 
 def order_page(order: dict[str, Any]) -> str:
     """Return the address of an order's page."""
-    address: str = order["order_url"]
-    return address
+    return str(order["order_url"])
 
 
 def payment_page(order: dict[str, Any]) -> str:
     """Return the address of the payment page of the newest attempt."""
-    address: str = order["transactions"][-1]["payment_url"]
-    return address
+    return str(order["transactions"][-1]["payment_url"])
 
 
 def placed(sandbox: Sandbox, method: str, **more: Any) -> dict[str, Any]:

@@ -21,34 +21,21 @@ from tests.support.tools import find_tool, unavailable
 
 USER = "postgres"
 QUICK = ("fsync=off", "full_page_writes=off", "max_connections=200", "shared_buffers=32MB")
-REFUSE = """
-    CREATE FUNCTION payment_sandbox.refuse() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full', MESSAGE = 'the disk is full'; END $$;
-    CREATE TRIGGER refuse BEFORE UPDATE ON payment_sandbox.head
-        FOR EACH ROW EXECUTE FUNCTION payment_sandbox.refuse()
-"""
 _numbers = count(1)
 CHOSEN = "SANDBOX_TEST_POSTGRES"
-
-
-def binaries() -> Path | None:
-    """Return the folder of initdb and pg_ctl, from the environment if set; None if PostgreSQL is missing."""
-    if CHOSEN in os.environ:
-        return Path(os.environ[CHOSEN])
-    initdb = find_tool("postgresql")
-    return Path(initdb).parent if initdb else None
+"""The variable with the folder of initdb and pg_ctl, if it is not that of the system."""
 
 
 class Postgres:
     """A PostgreSQL server; started by root, it runs as the user postgres. Without PostgreSQL, the test is skipped."""
 
     def __init__(self, folder: Path, *settings: str) -> None:
-        folder_of_programs = binaries()
-        if folder_of_programs is None:
+        initdb = find_tool("postgresql")
+        programs = os.environ.get(CHOSEN) or (initdb and Path(initdb).parent)
+        if not programs:
             unavailable("not installed: postgresql")
-        self._bin = folder_of_programs
-        self.folder = folder
-        self.data = folder / "data"
+        self._bin = Path(programs)
+        self.folder, self.data = folder, folder / "data"
         self.port = free_port()
         self._settings = settings
         self._is_root = os.geteuid() == 0
@@ -77,19 +64,9 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server, and wait until it accepts connections."""
-        options = " ".join(f"-c {setting}" for setting in (*QUICK, *self._settings))
-        address_options = f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
-        self.run(
-            "pg_ctl",
-            "-D",
-            str(self.data),
-            "-o",
-            f"{address_options} {options}",
-            "-l",
-            str(self.folder / "log"),
-            "-w",
-            "start",
-        )
+        settings = " ".join(f"-c {setting}" for setting in (*QUICK, *self._settings))
+        options = f"-h 127.0.0.1 -p {self.port} -k {self.folder} {settings}"
+        self.run("pg_ctl", "-D", str(self.data), "-o", options, "-l", str(self.folder / "log"), "-w", "start")
 
     def stop(self, mode: str = "immediate") -> None:
         """Stop the server, as in a crash by default."""
@@ -104,16 +81,6 @@ class Postgres:
         with psycopg.connect(self.address(database), autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
-
-    @contextmanager
-    def refusing(self, session: Session) -> Iterator[None]:
-        """Refuse every commit of a session, as a full disk does."""
-        database = session.place.rpartition("/")[2]
-        self.execute(REFUSE, database)
-        try:
-            yield
-        finally:
-            self.execute("DROP FUNCTION payment_sandbox.refuse CASCADE", database)
 
     def new_database(self) -> str:
         """Create an empty database; return its URL."""

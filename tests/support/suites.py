@@ -39,8 +39,6 @@ def shop(payment_sandbox):
     payment_sandbox.deliver_to(app)
     return app
 """
-
-
 PLUGINS: Final = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_PLUGINS": "pytest_payment_sandbox.plugin,pytest_asyncio.plugin,pytest_socket,pytest_timeout,xdist.plugin",

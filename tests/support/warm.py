@@ -51,7 +51,8 @@ class WarmProcess:
         self, options: Sequence[str], folder: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
         """Run ``python -m pytest`` with these options in a folder, with exactly this environment."""
-        assert read_at_start(environment) == read_at_start(self._environment), "a fork would not read it"
+        changed = dict(set(environment.items()) ^ set(self._environment.items()))
+        assert not any(name.startswith(READ_AT_START) for name in changed), "a fork would not read it"
         request = json.dumps([list(options), str(folder), dict(environment)]).encode() + b"\n"
         with self._lock, TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
             sent = socket.send_fds(self._socket, [request], [stdout.fileno(), stderr.fileno()])
@@ -72,11 +73,6 @@ class WarmProcess:
         self._reports.close()
         self._socket.close()
         self._process.wait()
-
-
-def read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a process reads when it starts."""
-    return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
 
 
 def receive(connection: socket.socket) -> tuple[Any, list[int]]:

@@ -11,8 +11,8 @@ from PIL import Image
 
 from payment_sandbox.ui.pages.bank_qr_page import qr_png
 from tests.compat.packages import from_debian, python_with, version_in
+from tests.howto.languages import install_from_npm
 from tests.support.commands import run_program
-from tests.support.languages import install_from_npm
 from tests.support.tools import require
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]

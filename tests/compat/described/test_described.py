@@ -9,9 +9,9 @@ import pytest
 
 from payment_sandbox.ui.docs.library import read_source
 from tests.compat.packages import python_with, version_in
+from tests.howto.languages import install_from_npm
 from tests.support.blocks import blocks
 from tests.support.commands import run_program
-from tests.support.languages import install_from_npm
 from tests.support.projects import openapi_description
 from tests.support.servers import make_server
 from tests.support.tools import require

@@ -11,9 +11,9 @@ import pytest
 
 from tests.compat.packages import from_debian, python_with, version_in
 from tests.documentation.frameworks import FRAMEWORKS
+from tests.howto.languages import install_from_npm
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT
-from tests.support.languages import install_from_npm
 from tests.support.tools import require
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]

@@ -2,19 +2,24 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
+from zipfile import ZipFile
 
 import pytest
 
 from tests.compat.packages import from_debian, python_with, version_in
+from tests.howto.languages import fetched, install_from_npm
 from tests.support.commands import run_program
-from tests.support.languages import GENERATOR, install_from_npm, openapi_generator
+from tests.support.environments import cached
 from tests.support.projects import openapi_description
 from tests.support.servers import make_server
 from tests.support.tools import require
 
+GENERATOR: Final = "openapi-generator-cli==7.26.0"
+GENERATOR_JAR: Final = "openapi_generator_cli/openapi-generator.jar"
 PROGRAMS: Final = Path(__file__).parent / "programs"
 FLOW: Final = """created new credit-card
 paid completed, capturable: false
@@ -43,6 +48,18 @@ COMPILER: Final = {
     },
     "include": ["payment.ts", "schema.d.ts"],
 }  # fmt: skip
+
+
+def openapi_generator() -> Path:
+    """Return the archive of openapi-generator, which is fetched once on a machine."""
+
+    def fetch(target: Path) -> None:
+        fetched([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", GENERATOR], target)
+        (wheel,) = target.glob("*.whl")
+        ZipFile(wheel).extract(GENERATOR_JAR, target)
+        wheel.unlink()
+
+    return cached("openapi-generator", [GENERATOR], fetch) / GENERATOR_JAR
 
 
 def succeed(folder: Path, *program: str) -> str:

@@ -1,10 +1,13 @@
 """The page of each method shows the customer the next step."""
 
+import re
+
 import pytest
 import requests
+from PIL import Image, ImageDraw
 
 from payment_sandbox.ui.pages.language import DEFAULT_TAG, Language
-from tests.support.codes import read_svg
+from tests.support.codes import read_code
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 from tests.support.payer import Payer, order_page, payment_page, placed
 
@@ -41,6 +44,22 @@ def test_an_invoice_says_what_happens_next(live: Sandbox, payer: Payer) -> None:
     bare = live.place(by("bank-transfer"))
     url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
     assert live.http.get(url, allow_redirects=False).status_code == 404, "it has no return_url"
+
+
+def read_svg(svg: str) -> str:
+    """Return the content of an SVG code, whose modules are horizontal strokes, as segno draws them."""
+    (size,) = re.findall(r'viewBox="0 0 (\d+) \d+"', svg)
+    (strokes,) = re.findall(r'class="qrline"[^>]*d="([^"]+)"|stroke="#000"[^>]*d="([^"]+)"', svg)
+    image = Image.new("L", (int(size), int(size)), 255)
+    x = y = 0.0
+    for command, numbers in re.findall(r"([Mmh])([-\d. ]+)", "".join(strokes)):
+        values = [float(number) for number in re.findall(r"-?[\d.]+", numbers)]
+        if command == "h":
+            ImageDraw.Draw(image).line((x, y - 0.5, x + values[0] - 1, y - 0.5), fill=0)
+            x += values[0]
+        else:
+            x, y = values if command == "M" else (x + values[0], y + values[1])
+    return read_code(image.resize((8 * image.width, 8 * image.height), Image.Resampling.NEAREST))
 
 
 @pytest.mark.rule("WQR-01", "FLOW-03")

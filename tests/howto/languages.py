@@ -2,11 +2,9 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
-from zipfile import ZipFile
 
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT
@@ -16,8 +14,6 @@ from tests.support.tools import unavailable
 PROJECTS: Final = ROOT / "tests" / "howto" / "projects"
 NODE_PACKAGE: Final = ROOT / "sandbox" / "node"
 PHP_PACKAGE: Final = ROOT / "sandbox" / "php"
-GENERATOR: Final = "openapi-generator-cli==7.26.0"
-GENERATOR_JAR: Final = "openapi_generator_cli/openapi-generator.jar"
 
 
 def fetched(command: list[str], folder: Path) -> None:
@@ -39,18 +35,6 @@ def install_from_npm(folder: Path, packages: Mapping[str, str]) -> None:
 
     modules = cached("npm", versions, fetch) / "node_modules"
     shutil.copytree(modules, folder / "node_modules", symlinks=True, dirs_exist_ok=True)
-
-
-def openapi_generator() -> Path:
-    """Return the archive of openapi-generator, which is fetched once on a machine."""
-
-    def fetch(target: Path) -> None:
-        fetched([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", GENERATOR], target)
-        (wheel,) = target.glob("*.whl")
-        ZipFile(wheel).extract(GENERATOR_JAR, target)
-        wheel.unlink()
-
-    return cached("openapi-generator", [GENERATOR], fetch) / GENERATOR_JAR
 
 
 def install_for_node(folder: Path) -> None:
