@@ -57,11 +57,11 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
 # The fast tests wait for a quarter of their time, so three workers use two processors.
+test prove: export DAY := $(DAY)
 test: WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 test: .venv/develop.stamp  ## Run the fast tests, which cover every feature; ARGS=tests/web
 	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
-prove: export DAY := $(DAY)
 prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded bugs, builds, the mutants of the day
 	$(BIN)/pytest $(PARALLEL) -m prove
 	$(BIN)/python -m tests.mutants --sample 8 --seed $(DAY)

@@ -1,7 +1,7 @@
-"""Answers of the server that the model judges, and the values in them."""
+"""Answers of the server that the model judges."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 Json = dict[str, Any]
@@ -20,7 +20,6 @@ class ServiceAnswer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     data: Any
-    content: bytes = b""
 
     @property
     def is_success(self) -> bool:
@@ -46,27 +45,6 @@ class ServiceAnswer(NamedTuple):
         """Return the list at a path, or an empty list."""
         value = self.at(path)
         return value if isinstance(value, list) else []
-
-
-class Leaf(NamedTuple):
-    """A value in two answers to the same call; one of them can be None."""
-
-    path: str
-    value: Any
-    reference: Any
-
-
-def leaves(value: Any, reference: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield the values in two answers, in pairs."""
-    if isinstance(value, dict) and isinstance(reference, dict):
-        for key in {**reference, **value}:
-            below = f"{path}.{key}".lstrip(".")
-            yield from leaves(value.get(key), reference.get(key), below)
-    elif isinstance(value, list) and isinstance(reference, list):
-        for index, (one, other) in enumerate(zip(value, reference, strict=False)):
-            yield from leaves(one, other, f"{path}[{index}]")
-    else:
-        yield Leaf(path, value, reference)
 
 
 def describe(value: Any) -> str:

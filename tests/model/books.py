@@ -47,10 +47,8 @@ class CheckedCaller:
         sent = b"" if body is None else json.dumps(body).encode()
         head = [*self._headers, *headers.items()]
         answer = self._in_process.send(method, self._url + path, head, sent, self._key, None)
-        status, content = answer.status_code, answer.content
-        return ServiceAnswer(
-            method, path, body, status, dict(answer.headers), json.loads(content or "null"), content
-        )
+        data = json.loads(answer.content or "null")
+        return ServiceAnswer(method, path, body, answer.status_code, dict(answer.headers), data)
 
     def _orders(self) -> list[Order]:
         store = self._project.epoch.store

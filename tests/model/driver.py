@@ -2,25 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import cycle
 from typing import Any, Final, Protocol
 
 from tests.model.answers import Json, ServiceAnswer
 from tests.model.specification import calls
-from tests.model.specification.records import LineItem
 from tests.support.driver import CUSTOMER, LINES, NOBODY
 
 ISSUER: Final = "SBXANL2A"
 ORDERS_PATH: Final = "/v1/orders/"
 BLOCKS_QUERY: Final = "fields[]=amount_details&fields[]=order_line_details"
 SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in LINES}
-
-
-ConditionalCall = calls.Update | calls.Cancel | calls.Capture | calls.CreateRefund
-"""The calls that accept an entity tag."""
 
 
 class MerchantCaller(Protocol):
@@ -34,18 +27,18 @@ class MerchantCaller(Protocol):
 
 
 class SessionCaller:
-    """Calls servers in turn with a ``requests`` session, over HTTP or in process."""
+    """Calls a server with a ``requests`` session, over HTTP or in process."""
 
-    def __init__(self, session: Any, *urls: str) -> None:
-        self._session, self._urls = session, cycle(urls)
+    def __init__(self, session: Any, url: str) -> None:
+        self._session, self._url = session, url
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> ServiceAnswer:
-        """Make a call to the next server."""
-        answer = self._session.request(method, next(self._urls) + path, json=body, headers=headers)
+        """Make a call."""
+        answer = self._session.request(method, self._url + path, json=body, headers=headers)
         data = answer.json() if answer.content else None
-        return ServiceAnswer(method, path, body, answer.status_code, answer.headers, data, answer.content)
+        return ServiceAnswer(method, path, body, answer.status_code, answer.headers, data)
 
 
 @dataclass
@@ -57,24 +50,16 @@ class ServerIds:
     codes: list[str] = field(default_factory=list)
     cards: list[str] = field(default_factory=list)
 
-    def copy(self) -> "ServerIds":
-        """Copy the identifiers, for a snapshot."""
-        return deepcopy(self)
 
-
-def request_lines(lines: tuple[LineItem, ...]) -> list[Json]:
-    """Return the order lines of a request."""
-    return [{**SAMPLE_LINES[line.id], "amount": line.amount, "quantity": line.quantity} for line in lines]
+def without_none(**fields: Any) -> Json:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def portion_body(call: calls.Capture | calls.CreateRefund) -> Json:
     """Return the body of a capture, void or refund: amount and lines."""
-    body: Json = {} if call.amount is None else {"amount": call.amount}
-    if call.lines is not None:
-        body["order_lines"] = [
-            {"merchant_order_line_id": line, "quantity": quantity} for line, quantity in call.lines
-        ]
-    return body
+    lines = [{"merchant_order_line_id": line, "quantity": quantity} for line, quantity in call.lines or ()]
+    return without_none(amount=call.amount, order_lines=None if call.lines is None else lines)
 
 
 class Driver:
@@ -97,21 +82,22 @@ class Driver:
         return self.ids.orders[number] if number < len(self.ids.orders) else NOBODY
 
     def _send_conditionally(
-        self, method: str, path: str, body: Json | None, call: ConditionalCall
+        self, method: str, body: Json | None, call: calls.Change, suffix: str = ""
     ) -> ServiceAnswer:
         tags = {"": "", "current": self.tags.get(self.order_id(call.order), ""), "stale": '"stale"'}
         tag = tags[call.if_match]
+        path = f"{ORDERS_PATH}{self.order_id(call.order)}/{suffix}"
         return self.call(method, path, body, headers={"If-Match": tag} if tag else None)
-
-    def _order_path(self, call: ConditionalCall | calls.Act, suffix: str = "") -> str:
-        return f"{ORDERS_PATH}{self.order_id(call.order)}/{suffix}"
 
     def _create(self, call: calls.Create) -> ServiceAnswer:
         body: Json = {"amount": call.amount, "currency": call.currency}
         texts = {"description": call.description, "webhook_url": call.webhook_url}
         body |= {name: text for name, text in texts.items() if text}
         if call.lines:
-            body["order_lines"] = request_lines(call.lines)
+            body["order_lines"] = [
+                {**SAMPLE_LINES[line.id], "amount": line.amount, "quantity": line.quantity}
+                for line in call.lines
+            ]
         if call.customer:
             body["customer"] = {**CUSTOMER, "email_address": f"{call.customer}@example.com"}
         if call.offered:
@@ -143,19 +129,18 @@ class Driver:
         return {name: value for name, value in details.items() if value}
 
     def _update(self, call: calls.Update) -> ServiceAnswer:
-        body = {"amount": call.amount, "description": call.description}
-        body = {name: value for name, value in body.items() if value is not None}
-        return self._send_conditionally("PUT", self._order_path(call), body, call)
+        body = without_none(amount=call.amount, description=call.description)
+        return self._send_conditionally("PUT", body, call)
 
     def _cancel(self, call: calls.Cancel) -> ServiceAnswer:
-        return self._send_conditionally("DELETE", self._order_path(call), None, call)
+        return self._send_conditionally("DELETE", None, call)
 
     def _send_portion(self, kind: str, call: calls.Capture | calls.Void) -> ServiceAnswer:
         transactions = self._transactions.get(self.order_id(call.order), [])
         transaction = transactions[call.attempt] if call.attempt < len(transactions) else NOBODY
-        suffix = "orderlines/" if call.lines is not None else "amount/" if call.amount is not None else ""
-        path = self._order_path(call, f"transactions/{transaction}/{kind}/{suffix}")
-        return self._send_conditionally("POST", path, portion_body(call) or None, call)
+        suffix = {"": "", "lines": "orderlines/", "amount": "amount/"}[call.style]
+        path = f"transactions/{transaction}/{kind}/{suffix}"
+        return self._send_conditionally("POST", portion_body(call) or None, call, path)
 
     def _capture(self, call: calls.Capture) -> ServiceAnswer:
         return self._send_portion("captures", call)
@@ -164,26 +149,16 @@ class Driver:
         return self._send_portion("voids", call)
 
     def _createrefund(self, call: calls.CreateRefund) -> ServiceAnswer:
-        answer = self._send_conditionally(
-            "POST", self._order_path(call, "refunds/"), portion_body(call), call
-        )
+        answer = self._send_conditionally("POST", portion_body(call), call, "refunds/")
         if answer.is_success:
             self.ids.refunds[call.order].append(str(answer.at("id")))
         return answer
 
     def _createcode(self, call: calls.CreateCode) -> ServiceAnswer:
-        body = {
-            "amount": call.amount,
-            "amount_changeable": call.is_changeable,
-            "amount_min": call.smallest,
-            "amount_max": call.largest,
-            "one_off": call.is_one_off,
-            "size": call.size,
-            "description": "A code",
-        }
-        answer = self.call(
-            "POST", "/v1/bankqr/", {name: value for name, value in body.items() if value is not None}
-        )
+        bounds = {"amount_min": call.smallest, "amount_max": call.largest}
+        fields = {"amount_changeable": call.is_changeable, "one_off": call.is_one_off, "size": call.size}
+        body = without_none(amount=call.amount, description="A code", **bounds, **fields)
+        answer = self.call("POST", "/v1/bankqr/", body)
         if answer.is_success:
             self.ids.codes.append(str(answer.at("id")))
         return answer
@@ -227,14 +202,14 @@ class Driver:
         return answer
 
     def _plan_credit(self, call: calls.Act) -> None:
-        credit = {"after": call.arrives} | ({} if call.amount is None else {"amount": call.amount})
+        credit = without_none(after=call.arrives, amount=call.amount)
         rule = {"when": {"payment_method": call.method}, "then": {"credit": credit}}
         answer = self.call("PUT", "/control/scenario/", {"name": "planned-credit", "rules": [rule]})
         assert answer.is_success, answer.data
 
     def _scan(self, call: calls.Scan) -> ServiceAnswer:
         code = self.ids.codes[call.code] if call.code < len(self.ids.codes) else NOBODY
-        body = {"issuer_id": ISSUER} | ({} if call.amount is None else {"amount": call.amount})
+        body = without_none(issuer_id=ISSUER, amount=call.amount)
         answer = self.call("POST", f"/control/bankqr/{code}/scan/", body)
         if answer.is_success:
             self.ids.orders.append(answer.at("id"))
@@ -248,8 +223,7 @@ class Driver:
         webhooks = [{"then": {"answer": 200}}]
         if not call.is_reachable:
             webhooks = [{"when": {"attempt": 1}, "then": {"answer": 404}}, {"then": {"answer": 503}}]
-        rules = {"faults": [], "webhooks": webhooks}
-        return self.call("PUT", "/control/faults/", rules)
+        return self.call("PUT", "/control/faults/", {"faults": [], "webhooks": webhooks})
 
     def webhooks(self) -> defaultdict[str, list[Json]]:
         """List the webhooks by order or refund, with the time of each attempt."""

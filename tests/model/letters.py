@@ -43,42 +43,32 @@ def choose_transfer(number: int, credit: int | None) -> Act:
 def creations(method: str) -> list[Create]:
     """List all kinds of create calls with a method, including invalid calls; '' means the hosted page."""
     if not method:
-        pages = [
+        offers = ((CARD, "pay-later-a"), ("x",), ("pay-later-a",))
+        hosted = [
             Create(AMOUNT),
             Create(AMOUNT, period="P2D", **LINES_AND_CUSTOMER),
-            Create(AMOUNT, offered=(CARD, "pay-later-a")),
+            Create(0),
+            Create(12.95),
         ]
-        refused = [Create(0), Create(12.95), Create(AMOUNT, offered=("x",))]
-        return [*pages, Create(AMOUNT, offered=("pay-later-a",)), *refused]
+        return hosted + [Create(AMOUNT, offered=offered) for offered in offers]
     facts, fields = METHODS[method], required_fields(method)
-    orders = [Create(AMOUNT, method, **fields), Create(AMOUNT, method, period="PT45M", **fields)]
-    orders += [
-        Create(AMOUNT, method),
-        Create(1, method, currency="USD", **fields),
-        Create(AMOUNT, method, period="PT0S", **fields),
-    ]
+    orders = [Create(AMOUNT, method), Create(1, method, currency="USD", **fields)]
+    orders += [Create(AMOUNT, method, period=period, **fields) for period in ("", "PT45M", "PT0S")]
     orders += [Create(AMOUNT, method, capture_mode=mode, **fields) for mode in ("manual", "delayed", "now")]
-    if facts.authorizes:
-        orders += [
-            Create(AMOUNT, method, capture_mode=mode, period="PT3H", **LINES_AND_CUSTOMER)
-            for mode in ("manual", "delayed")
-        ]
     orders += [Create(AMOUNT, method, **{**fields, name: type(fields[name])()}) for name in fields]
+    if facts.authorizes:
+        long = {"period": "PT3H", **LINES_AND_CUSTOMER}
+        orders += [Create(AMOUNT, method, capture_mode=mode, **long) for mode in ("manual", "delayed")]
     if "order_lines" in facts.needs:
         names = ("declined", "needs-time", "error")
         orders += [Create(AMOUNT, method, lines=LINES, customer=name) for name in names]
         orders += [Create(amount, method, **LINES_AND_CUSTOMER) for amount in (66601, 66602, 66603)]
-    orders += [Create(AMOUNT, method, issuer="unknown")] if "issuer" in fields else []
-    return [*orders, *_card_flow_creations(method)]
-
-
-def _card_flow_creations(method: str) -> list[Create]:
-    orders: list[Create] = []
+    if "issuer" in fields:
+        orders += [Create(AMOUNT, method, issuer="unknown")]
     if method == CARD:
+        flows = ("first one-click", "first recurring", "second")
         orders += [Create(70_000, CARD)]  # large enough for a refund that fails
-        orders += [
-            Create(AMOUNT, CARD, flow=flow) for flow in ("first one-click", "first recurring", "second")
-        ]
+        orders += [Create(AMOUNT, CARD, flow=flow) for flow in flows]
         orders += [Create(AMOUNT, CARD, flow="first one-click", capture_mode="manual", lines=LINES)]
     return orders
 
@@ -86,11 +76,10 @@ def _card_flow_creations(method: str) -> list[Create]:
 def stored_card_payments(shop: Shop) -> Iterator[Create]:
     """Yield later payments with every stored card, and with an unknown card."""
     for number in range(len(shop.cards) + 1):
-        amounts = (AMOUNT, AMOUNT + 1, 66604)
-        yield from (Create(amount, CARD, flow="one-click", card=number, cvc="123") for amount in amounts)
-        yield from (
-            Create(amount, CARD, flow="recurring", card=number) for amount in (AMOUNT, AMOUNT + 1, AMOUNT - 1)
-        )
+        for amount in (AMOUNT, AMOUNT + 1, 66604):
+            yield Create(amount, CARD, flow="one-click", card=number, cvc="123")
+        for amount in (AMOUNT, AMOUNT + 1, AMOUNT - 1):
+            yield Create(amount, CARD, flow="recurring", card=number)
         yield Create(AMOUNT, CARD, flow="one-click", card=number)
         yield Create(AMOUNT, CARD, card=number)
 
@@ -212,6 +201,5 @@ def scans(shop: Shop) -> Iterator[Scan]:
     for number, code in enumerate(shop.codes):
         yield Scan(number)
         bounds = {code.smallest or code.amount, code.largest or code.amount}
-        yield from (
-            Scan(number, amount + difference) for amount in sorted(bounds) for difference in (-1, 0, 1)
-        )
+        for amount in sorted(bounds):
+            yield from (Scan(number, amount + difference) for difference in (-1, 0, 1))

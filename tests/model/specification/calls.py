@@ -7,16 +7,11 @@ from tests.model.specification.records import LineItem, Shop
 
 
 class Outcome(NamedTuple):
-    """One allowed answer, and the state that follows it.
-
-    ``rules`` lists the rules that decide it, the most specific first; ``assumption`` settles an unspecified point.
-    """
+    """One allowed answer, and the state that follows it."""
 
     status: int
     shop: Shop
     type: str = ""  # the error type; "" means any type
-    rules: tuple[str, ...] = ()
-    assumption: str = ""
 
 
 Outcomes = tuple[Outcome, ...]
@@ -27,27 +22,25 @@ class Refusal(NamedTuple):
 
     status: int
     type: str
-    rules: tuple[str, ...] = ()
-    assumption: str = ""
 
 
-ACTION_IMPOSSIBLE: Final = Refusal(409, "", ("CTL-20",))
-NOT_FOUND: Final = Refusal(404, "NotFound", ("SET-08",))
+ACTION_IMPOSSIBLE: Final = Refusal(409, "")  # CTL-20
+NOT_FOUND: Final = Refusal(404, "NotFound")  # SET-08
 
 
-def allow(status: int, shop: Shop, *rules: str, assumption: str = "") -> Outcome:
-    """Return an allowed outcome with its state, rules and assumption."""
-    return Outcome(status, shop, "", rules, assumption)
+def allow(status: int, *shops: Shop) -> Outcomes:
+    """Return an allowed outcome for each of these states."""
+    return tuple(Outcome(status, shop) for shop in shops)
 
 
 def refuse(shop: Shop, *refusals: Refusal) -> Outcomes:
     """Return the outcomes of a refused call, which changes nothing (SET-47)."""
-    return tuple(Outcome(r.status, shop, r.type, r.rules, r.assumption) for r in refusals)
+    return tuple(Outcome(refusal.status, shop, refusal.type) for refusal in refusals)
 
 
-def refuse_if(condition: bool, *rules: str) -> list[Refusal]:
+def refuse_if(condition: bool) -> list[Refusal]:
     """Refuse with 400 if a condition holds, in any state of the order (SET-08, A04)."""
-    return [Refusal(400, "ValidationError", rules)] if condition else []
+    return [Refusal(400, "ValidationError")] if condition else []
 
 
 RequestedLines = tuple[tuple[str, Any], ...]
@@ -140,7 +133,6 @@ class CreateCode:
     largest: Any = None
     is_one_off: bool = True
     size: Any = 200
-    expires_after: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,16 +172,6 @@ class SetReachability:
     is_reachable: bool
 
 
-Call = (
-    Create
-    | Update
-    | Cancel
-    | Capture
-    | Void
-    | CreateRefund
-    | CreateCode
-    | Act
-    | Scan
-    | Advance
-    | SetReachability
-)
+Change = Update | Cancel | Capture | CreateRefund
+"""A call that changes an order, and so accepts an entity tag."""
+Call = Create | Change | CreateCode | Act | Scan | Advance | SetReachability

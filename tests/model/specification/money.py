@@ -25,9 +25,8 @@ def authorize(attempt: Attempt, order: Order, now: datetime) -> Attempt:
     """Authorize an attempt, and restart its period (CAP-01, SET-45, A14)."""
     nothing = (0,) * len(order.lines)
     expires, is_delayed = add_period(now, attempt.period), attempt.capture_mode == "delayed"
-    return replace(
-        attempt, authorization=Authorization(attempt.amount, expires, is_delayed, nothing, nothing)
-    )
+    held = Authorization(attempt.amount, expires, is_delayed, nothing, nothing)
+    return replace(attempt, authorization=held)
 
 
 def allocate(
@@ -94,38 +93,33 @@ def lines_by_status(order: Order, authorization: Authorization) -> LinesByStatus
 
 
 def malformed_refusals(order: Order, call: Capture | CreateRefund) -> list[Refusal]:
-    """Refuse unknown lines, and quantities or amounts that are not positive integers (LINE-04, SET-11)."""
+    """Refuse unknown lines, and quantities or amounts that are no positive integers (LINE-04, SET-11, LIM-02)."""
     known = {line.id for line in order.lines}
     is_known = all(line in known and is_amount(quantity) for line, quantity in call.lines or ())
-    return refuse_if(call.lines == () or not is_known, "LINE-04") + refuse_if(
-        call.amount is not None and not is_amount(call.amount), "LIM-02", "SET-11"
-    )
+    is_wrong = call.amount is not None and not is_amount(call.amount)
+    return refuse_if(call.lines == () or not is_known or is_wrong)
 
 
 def authorization_refusals(attempt: Attempt, now: datetime) -> list[Refusal]:
-    """Refuse a call if the authorization is missing or expired (CAP-02, CAP-04, TRQ-05, ERR-03)."""
-    expired = Refusal(409, "AuthorizationExpired", ("CAP-04", "TRQ-05", "ERR-03"))
+    """Refuse a call if the authorization is missing or expired (CAP-02, CAP-04, TRQ-05, ERR-03, VOID-02, SET-43)."""
+    expired, missing = Refusal(409, "AuthorizationExpired"), Refusal(409, "AuthorizationMissing")
     if attempt.authorization is None:
-        missing = Refusal(409, "AuthorizationMissing", ("CAP-02",))
         return [missing, expired] if attempt.status == "expired" else [missing]
     if attempt.authorization.is_expired:
         return [expired]
     refusals = [expired] if now >= attempt.authorization.expires else []
-    if attempt.status == "cancelled":
-        refusals.append(Refusal(409, "AuthorizationMissing", ("VOID-02", "SET-43")))
-    return refusals
+    return [*refusals, missing] if attempt.status == "cancelled" else refusals
 
 
 def capture_refusals(order: Order, attempt: Attempt, call: Capture, now: datetime) -> list[Refusal]:
-    """Refuse a capture (capture and void rules 2 to 4; CAP-02 to CAP-09, SET-47)."""
+    """Refuse a capture (capture and void rules 2 to 4; CAP-02 to CAP-09, SET-47, ERR-04, ERR-05)."""
     refusals, authorization = authorization_refusals(attempt, now), attempt.authorization
     if authorization is None:
         return malformed_refusals(order, call) + refusals
     if authorization.is_delayed:
-        refusals.append(Refusal(409, "AuthorizationDelayed", ("CAP-06", "ERR-05")))
+        refusals.append(Refusal(409, "AuthorizationDelayed"))
     if call.style and authorization.style and call.style != authorization.style:
-        rule = "CAP-08" if authorization.style == "lines" else "CAP-09"
-        refusals.append(Refusal(409, "CaptureStyleMixed", (rule, "ERR-04")))
+        refusals.append(Refusal(409, "CaptureStyleMixed"))
     return refusals + excess_refusals(order, authorization, call, "CaptureExceedsRemainder")
 
 
@@ -144,8 +138,7 @@ def excess_refusals(order: Order, authorization: Authorization, call: Capture, k
         return refusals
     cents, _ = _requested_portion(order, authorization, call)
     is_over = cents is None or not 1 <= cents <= authorization.remaining
-    rule = "SET-47" if kind == "CaptureExceedsRemainder" else "VOID-02"
-    return [Refusal(409, kind, (rule,))] if is_over else []
+    return [Refusal(409, kind)] if is_over else []
 
 
 def _requested_portion(
@@ -183,32 +176,30 @@ def apply_void(order: Order, authorization: Authorization, call: Void) -> Author
     )
 
 
-def invoice_left(order: Order) -> int:
+def invoice_remainder(order: Order) -> int:
     """Return the money of a captured invoice that can be refunded, which needs lines (END-09)."""
     captured = sum(a.captured for a in order.attempts if a.facts.is_invoice and a.authorization)
-    left = captured - price(order.lines, refunded_quantities(order))
-    return max(0, min(left, order.refundable))
+    return max(0, min(captured - price(order.lines, refunded_quantities(order)), order.refundable))
 
 
 def refund_refusals(order: Order, call: CreateRefund) -> list[Refusal]:
     """Refuse a refund of more than was received, by amount or by lines (SET-49, REF-01, END-09, A33, A45)."""
-    by_amount = order.refundable - (invoice_left(order) if order.is_invoice else 0)
+    by_amount = order.refundable - (invoice_remainder(order) if order.is_invoice else 0)
     needs_lines = order.is_invoice and call.lines is None and not by_amount
-    refusals = malformed_refusals(order, call) + refuse_if(needs_lines, "END-09")
-    is_malformed = bool(refusals)
-    if order.refundable == 0:
-        refusals.append(Refusal(409, "NothingToRefund", ("REF-01",) if order.is_invoice else ("SET-49",)))
-    if is_malformed:
+    malformed = malformed_refusals(order, call) or refuse_if(needs_lines)
+    nothing = [Refusal(409, "NothingToRefund")] if order.refundable == 0 else []
+    refusals = malformed + nothing
+    if malformed:
         return refusals
     if order.is_invoice and call.lines is not None and call.amount is not None:
         difference = abs(requested_price(order, call.lines) - call.amount)
-        refusals += refuse_if(difference > sum(quantity for _, quantity in call.lines), "SET-49")  # A46
+        refusals += refuse_if(difference > sum(quantity for _, quantity in call.lines))  # A46
     cents = requested_refund(order, call)[0]
     most = order.refundable
     if order.is_invoice and call.style:
-        most = by_amount if call.lines is None else invoice_left(order)
+        most = by_amount if call.lines is None else invoice_remainder(order)
     if cents is None or cents > most:
-        refusals.append(Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
+        refusals.append(Refusal(409, "RefundExceedsCaptured"))
     return refusals
 
 

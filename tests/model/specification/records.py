@@ -37,26 +37,21 @@ def add_period(moment: datetime, period: str) -> datetime:
     months = moment.month - 1 + parts.get("M", 0) + 12 * parts.get("Y", 0)
     year, month = moment.year + months // 12, months % 12 + 1
     day = min(moment.day, monthrange(year, month)[1])
-    return moment.replace(year=year, month=month, day=day) + timedelta(
-        weeks=parts.get("W", 0),
-        days=parts.get("D", 0),
-        hours=parts.get("h", 0),
-        minutes=parts.get("m", 0),
-        seconds=parts.get("s", 0),
-    )
+    names = {"W": "weeks", "D": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+    rest = timedelta(**{name: parts.get(letter, 0) for letter, name in names.items()})
+    return moment.replace(year=year, month=month, day=day) + rest
 
 
 class Method(NamedTuple):
     """The properties of a payment method in the specification."""
 
-    period: str  # TRQ-04
+    period: str  # TRQ-04, SET-65 to SET-68
     has_page: bool = True
     authorizes: bool = False
     needs: tuple[str, ...] = ()
     is_testable: bool = True
     is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
     screenings: tuple[str, ...] = ()  # possible screening results, except a pass
-    rules: tuple[str, ...] = ()  # on its acceptance, or its refusal in test mode, and its default period
     has_flows: bool = False  # offers one-click and recurring payments (CARD-04)
 
     @property
@@ -66,33 +61,20 @@ class Method(NamedTuple):
 
 
 METHODS: Final = {
-    "credit-card": Method(
-        "PT30M", authorizes=True, has_flows=True, rules=("CARD-01", "CARD-03", "LIM-12", "SET-65")
+    "credit-card": Method("PT30M", authorizes=True, has_flows=True),  # CARD-01, CARD-03, LIM-12
+    "bank-transfer": Method("P30D", has_page=False, is_transfer=True),  # SEPA-01, SEPA-03, SEPA-05, LIM-14
+    "bank-redirect-nl": Method("PT60M", needs=("issuer_id",)),  # IDR-02, LIM-13
+    "bank-redirect-be": Method("PT60M", is_testable=False),  # BRB-01
+    "bank-redirect-de": Method("PT60M"),  # BRD-01
+    "wallet-qr": Method("PT30M"),  # WQR-02
+    "wallet-web": Method("PT30M"),  # WWEB-01
+    "wallet-apple": Method("PT30M", is_testable=False),  # WAPP-01
+    "wallet-google": Method("PT30M"),  # GPAY-01, GPAY-05
+    "pay-later-a": Method(  # PLA-05
+        "PT48H", authorizes=True, needs=("order_lines",), screenings=("declined", "needs-time", "error")
     ),
-    "bank-transfer": Method(
-        "P30D", has_page=False, is_transfer=True, rules=("SEPA-01", "SEPA-03", "SEPA-05", "LIM-14", "SET-67")
-    ),
-    "bank-redirect-nl": Method("PT60M", needs=("issuer_id",), rules=("IDR-02", "LIM-13", "SET-66")),
-    "bank-redirect-be": Method("PT60M", is_testable=False, rules=("BRB-01", "SET-66")),
-    "bank-redirect-de": Method("PT60M", rules=("BRD-01", "SET-66")),
-    "wallet-qr": Method("PT30M", rules=("WQR-02", "SET-65")),
-    "wallet-web": Method("PT30M", rules=("WWEB-01", "SET-65")),
-    "wallet-apple": Method("PT30M", is_testable=False, rules=("WAPP-01", "SET-65")),
-    "wallet-google": Method("PT30M", rules=("GPAY-01", "GPAY-05", "SET-65")),
-    "pay-later-a": Method(
-        "PT48H",
-        authorizes=True,
-        needs=("order_lines",),
-        screenings=("declined", "needs-time", "error"),
-        rules=("PLA-05", "SET-68"),
-    ),
-    "invoice-later-b": Method(
-        "P30D",
-        has_page=False,
-        authorizes=True,
-        needs=("order_lines", "customer"),
-        screenings=("declined",),
-        rules=("INV-06", "SET-67"),
+    "invoice-later-b": Method(  # INV-06
+        "P30D", has_page=False, authorizes=True, needs=("order_lines", "customer"), screenings=("declined",)
     ),
 }
 

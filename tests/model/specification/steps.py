@@ -21,9 +21,7 @@ HANDLERS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
     calls.Advance: events.advance,
     calls.SetReachability: events.set_reachability,
 }
-
-
-STALE: Final = Refusal(412, "PreconditionFailed", ("SET-33", "IFM-01", "IFM-02"))
+STALE: Final = Refusal(412, "PreconditionFailed")  # SET-33, IFM-01, IFM-02
 
 
 def step(shop: Shop, call: Call) -> Outcomes:
@@ -38,8 +36,5 @@ def step(shop: Shop, call: Call) -> Outcomes:
         return refuse(shop, NOT_FOUND)
     outcomes = HANDLERS[type(call)](shop, call)
     if getattr(call, "if_match", "") == "stale":
-        return (
-            *(outcome for outcome in outcomes if outcome.status >= 400),
-            *refuse(shop, STALE),
-        )
+        return *(outcome for outcome in outcomes if outcome.status >= 400), *refuse(shop, STALE)
     return tuple(outcome._replace(shop=run_until(outcome.shop, outcome.shop.now)) for outcome in outcomes)
