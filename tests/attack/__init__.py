@@ -1,7 +1,7 @@
 """Attacks on a sandbox server on loopback.
 
-``make prove`` runs a short form of each, or of some of a kind. ``make attack`` runs them at full size, prints their figures, and limits
-latencies, too, which needs an otherwise idle machine.
+``make prove`` runs a short form of each. ``make attack`` runs them at full size, prints their figures, and limits
+durations, too, which needs an otherwise idle machine.
 """
 
 import os

@@ -3,12 +3,11 @@
 import os
 import sys
 
-from tests.bench import http, memory, merchants, peers, startup, today
+from tests.bench import http, memory, merchants, startup, today
 
 ALL = {
     "startup": startup.main,
     "http": http.main,
-    "peers": peers.main,
     "memory": memory.main,
     "merchants": merchants.main,
 }

@@ -1,21 +1,25 @@
 """Benchmark of pairs with another commit, built beside the checkout: ``make bench today=COMMIT``."""
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from io import BytesIO
 from pathlib import Path
 from tarfile import open as open_archive
 from typing import Final
 
 from tests.bench import report
-from tests.bench.load import http_request, per_second
+from tests.bench.bodies import BODY
+from tests.bench.http import send
 from tests.bench.merchants import FILES, FIXTURES, run
-from tests.bench.peers import BASIC, CREATE, create_object, run_sandbox
-from tests.bench.startup import seconds_to_response
+from tests.bench.startup import connect, seconds_to_response
+from tests.support.ports import free_port
 
 VARIABLE: Final = "today"  # the commit
 ROUNDS: Final = 7
@@ -50,13 +54,22 @@ def ticks_of(process: int) -> int:
 
 def ticks_of_requests(*, reads: bool) -> float:
     """Return the processor time that a server needs for creations, or for reads of one order."""
-    with run_sandbox() as (port, process):
-        path = f"/v1/orders/{create_object(port, CREATE)}/"
-        request = http_request("GET", path, b"", BASIC) if reads else CREATE
-        per_second(port, request, REQUESTS // 4)
-        before = ticks_of(process)
-        per_second(port, request, REQUESTS * (4 if reads else 1))
-        return ticks_of(process) - before
+    port = free_port()
+    command = [sys.executable, "-m", "payment_sandbox", "serve", "--quiet", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+        connect(port, server).close()
+        connection = HTTPConnection(f"127.0.0.1:{port}")
+        creation = ("POST", "/v1/orders/", BODY)
+        order = json.loads(send(connection, *creation))
+        for _ in range(REQUESTS // 4):
+            send(connection, *creation)
+        before = ticks_of(server.pid)
+        for _ in range(REQUESTS * (4 if reads else 1)):
+            send(connection, *(("GET", f"/v1/orders/{order['id']}/") if reads else creation))
+        ticks = ticks_of(server.pid) - before
+        connection.close()
+        server.terminate()
+    return ticks
 
 
 def main() -> None:

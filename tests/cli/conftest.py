@@ -4,8 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack, closing, contextmanager
 from threading import Event
 from typing import Any
 
@@ -15,23 +14,23 @@ import requests
 from payment_sandbox.cli.activity import Activity
 from payment_sandbox.cli.main import main
 from payment_sandbox.serving.server import Server
-from tests.support.commands import Serve, started
+from tests.cli.forks import Fork
 from tests.support.servers import make_server
 
 KEY = ("sandbox-key", "")
+Serve = Callable[..., tuple[Fork, str]]
 TIME = len("2026-03-01 12:00:00  ")
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
+def serve() -> Iterator[Serve]:
     """Start servers with the command line, and kill them after the test."""
     with ExitStack() as stack:
 
-        def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
-            process = stack.enter_context(started("serve", "--port", "0", *arguments))
-            assert process.stdout is not None
+        def start(*arguments: str, **environment: str) -> tuple[Fork, str]:
+            process = stack.enter_context(closing(Fork("serve", "--port", "0", *arguments, **environment)))
             first_line = process.stdout.readline()
-            assert first_line, process.stderr.read() if process.stderr else ""
+            assert first_line, process.stderr.read()
             return process, first_line
 
         yield start

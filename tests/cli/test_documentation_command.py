@@ -29,11 +29,3 @@ def test_every_place_that_messages_name_exists() -> None:
         assert section(where_to_read(lesson.path).removeprefix("payment-sandbox docs ")).startswith("#")
     for name in PAGE_NAMES:
         assert section(name) == read_source(name).rstrip()
-
-
-@pytest.mark.parametrize(("wrong", "known"), [("mistakes#nope", "read-the-order"), ("nope", "quick-start")])
-def test_a_wrong_name_lists_the_right_ones(wrong: str, known: str) -> None:
-    """An unknown section or page is an error that lists what there is."""
-    result = docs(wrong)
-    assert result.exit_code == 1
-    assert known in result.output

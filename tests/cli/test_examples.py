@@ -1,7 +1,6 @@
 """Every command has help with an example, and the example works."""
 
 import json
-import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,6 @@ from click.testing import CliRunner, Result
 from payment_sandbox.cli.main import commands
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
-from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS
-from tests.support.commands import run
 
 START = "Example: payment-sandbox "
 NOT_RUN = (
@@ -54,17 +51,6 @@ def values_for(client: SandboxClient, folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_an_example_of_the_command(name: str) -> None:
-    """The help describes the command and ends with an example."""
-    command = COMMANDS[name]
-    assert command.help, name
-    assert (command.epilog or "").startswith(f"{START}{name}"), name
-    shown = CliRunner().invoke(commands, [*name.split(), "--help"])
-    assert shown.exit_code == 0
-    assert START in shown.output
-
-
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
 def test_the_example_works(
     name: str, client: SandboxClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -83,18 +69,14 @@ def test_the_example_works(
     assert result.output.strip()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_programs_get_json(client: SandboxClient) -> None:
+    """Every command that prints a response supports ``--json``."""
+    for command in (
         "health", "clock", "clock --rate 2", "clock --freeze", "orders", "order", "pay", "trigger paid", "webhooks",
         "redeliver last", "snapshot", "journal", "review", "wait --idle", "scenario", "faults", "settings",
-        "projects", "projects create", "projects delete --yes", "reset",
-    ],
-)  # fmt: skip
-def test_programs_get_json(name: str, client: SandboxClient) -> None:
-    """Every command that prints a response supports ``--json``."""
-    result = invoke(client, *name.split(), "--json")
-    assert json.loads(result.stdout) is not None
+        "projects", "projects create", "reset", "projects delete --yes",
+    ):  # fmt: skip
+        assert json.loads(invoke(client, *command.split(), "--json").stdout) is not None, command
 
 
 @pytest.mark.parametrize(
@@ -103,46 +85,26 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
         ("ordrs", "did you mean 'orders'?"),
         ("projects crate", "'crate' is not one of 'list', 'create', 'delete'"),
         ("projects delete name=Shop", "projects delete takes no settings"),
-        ("zzz", "the commands are: "),
         ("trigger piad", "did you mean 'paid'?"),
-        ("trigger zzz", "see trigger --list"),
         ("trigger transfer", "payment-sandbox settings mode=live"),
         ("trigger new --order last", "creates a new order"),
         ("trigger paid amount=5 --order last", "fields apply to a new order only"),
         ("trigger paid amount", "'amount' is not name=value. Example: payment-sandbox trigger paid"),
         ("act last dance", "'screening', 'processor'. Example: payment-sandbox act last customer pay"),
-        ("trigger paid amuont=5 amount=12.5", "amount must be a whole number"),
         ("order zzz", "no order begins with 'zzz'"),
         ("settings mdoe=live", "did you mean 'mode'?"),
-        ("settings mode=liev", "mode must be one of"),
-        ("faults status=200 hang=maybe", "400: "),
         ("act last customer credit", "action must be one of: visit"),
-        ("act last customer dance", "'dance' is not one of 'visit', 'pay'"),
         ("scenario sceond-try-works", "did you mean 'second-try-works'?"),
         ("scenario no-such.yaml", "scenario file no-such.yaml cannot be read: no such file or directory"),
-        ("webhooks --order zzz", "no order begins with 'zzz'"),
-        ("redeliver zzz", "no order begins with 'zzz'"),
         ("clock --by PT5M --to 2027-01-01", "give one of: "),
-        ("clock --by yesterday", "400: by "),
-        ("clock --rate -1", "400: rate "),
         ("restore no-such.json", "cannot read no-such.json: No such file or directory"),
         ("scan nothing", "404: there is no QR request 'nothing'"),
         ("wait", "must contain a condition: order_id with status, webhook, or idle"),
         ("listen", "Example: payment-sandbox listen --forward-to"),
-        ("orders --limit 0", "400: limit must be at least 1 and at most 99999"),
-        ("health --url http://[::1", "is not an address such as"),
-        ("health --url http://127.0.0.1:99999", "is not an address such as"),
-        ("health --url https://127.0.0.1:9", "connection refused"),
         ("health --url ftp://shop.test", "is not an address such as"),
         ("health --url http://127.0.0.1:9", "connection refused: no server listens on 127.0.0.1:9"),
         ("orders --url no-such.invalid", "the host name no-such.invalid cannot be resolved"),
-        ("orders --ordr", "No such option"),
-        ("projects --key wrong delete --yes", "no project has this API key"),
-        ("act nothing customer pay", "no order begins with 'nothing'"),
-        ("act last shop pay", "shop"),
-        ("clock --to 2001-01-01T00:00:00Z", "is in the past"),
         ("clock --key no-such-key --freeze", "no project has this API key"),
-        ("scenario no-such", "not a known scenario"),
         ("health http://127.0.0.1:9", "no sandbox answers at http://127.0.0.1:9"),
         ("listen --key wrong --forward-to http://127.0.0.1:9/", "401: no project has this API key"),
     ],
@@ -182,15 +144,6 @@ def test_a_page_is_opened_in_a_browser(client: SandboxClient, monkeypatch: pytes
     result = invoke(client, "pay", "--open")
     assert result.output.strip() == opened[0]
     assert opened[0].startswith(f"{client.base_url}/pay/")
-
-
-def test_settings_keep_their_kind(client: SandboxClient) -> None:
-    """Lists are separated by commas, a name may consist of digits, and null clears a setting."""
-    invoke(client, "settings", "payment_methods=credit-card,wallet-web", "name=12", "webhook_url=null")
-    settings = client.project()["settings"]
-    assert settings["payment_methods"] == ["credit-card", "wallet-web"]
-    assert (settings["name"], settings["webhook_url"]) == ("12", None)
-    assert "wallet-web" in invoke(client, "settings").output
 
 
 def test_a_null_clears_any_setting(client: SandboxClient) -> None:
@@ -244,12 +197,6 @@ def test_faults_add_up_until_they_are_cleared(client: SandboxClient) -> None:
     assert invoke(client, "faults", "--clear").output == "no faults\n"
 
 
-def test_the_help_of_faults_names_every_effect(client: SandboxClient) -> None:
-    """The help lists the effects on requests and on webhooks."""
-    words = re.findall(r"\w+", invoke(client, "faults", "--help").output)
-    assert [effect.key for effect in (*REQUEST_EFFECTS, *WEBHOOK_EFFECTS) if effect.key not in words] == []
-
-
 def test_a_deletion_needs_confirmation(client: SandboxClient) -> None:
     """A refused confirmation does not delete the project."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
@@ -260,7 +207,6 @@ def test_a_deletion_needs_confirmation(client: SandboxClient) -> None:
 
 def test_wait_prints_the_actual_status(client: SandboxClient) -> None:
     """A timeout exits with code 1 and prints the actual status."""
-    environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
-    result = run("wait", "--order", "last", "--status", "expired", "--timeout", "0", **environment)
-    assert (result.returncode, result.stdout) == (1, "")
+    result = invoke(client, "wait", "--order", "last", "--status", "expired", "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "status is new" in result.stderr

@@ -115,7 +115,7 @@ def test_refusals_of_a_server_are_escaped(shop: Shop) -> None:
     shop.says = json.dumps({"error": refusal}).encode()
     shop.answer = lambda received: (409, {"Content-Type": "application/json"})
     url = shop.url.removesuffix("/webhook")
-    for name in ("orders", "scenario", "agenda"):
+    for name in ("orders", "scenario"):
         result = CliRunner().invoke(commands, [name], env={"SANDBOX_URL": url, "SANDBOX_API_KEY": "key"})
         expect_harmless(result.output)
         assert result.exit_code == 2

@@ -35,7 +35,6 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 sys.addaudithook(on_event)
 run_module("payment_sandbox", run_name="__main__", alter_sys=True)
 """
-MOMENTS = (1, 2, 5, 20, 60, 150, 250, 350, 500, 700, 900)
 KILLED_BY_SIGINT = -signal.SIGINT
 INTERRUPTED = 130
 
@@ -52,7 +51,7 @@ def interrupted(only_one: Path, moment: int, *arguments: str) -> Iterator[subpro
         process.communicate()
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", [1, 60, 350, 700])
 def test_serve_can_be_interrupted_while_it_loads(moment: int, tmp_path: Path) -> None:
     """It ends immediately, or shuts down cleanly if it is about to serve."""
     only_one = tmp_path / "interrupted"
@@ -68,7 +67,7 @@ def test_serve_can_be_interrupted_while_it_loads(moment: int, tmp_path: Path) ->
         assert moment > 100 or process.returncode == KILLED_BY_SIGINT
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", [1, 60, 250])
 def test_other_commands_can_be_interrupted_while_they_load(moment: int, tmp_path: Path) -> None:
     """They exit with the code of an interrupt."""
     with interrupted(tmp_path / "interrupted", moment, "docs") as process:
@@ -114,7 +113,7 @@ from payment_sandbox.cli.serve import StopRequest
 requests = [StopRequest()]
 signal.signal(signal.SIGALRM, lambda *_: requests[0].set())
 signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-for _ in range(100_000):
+for _ in range(25_000):
     requests[0].wait(0)
     requests[0] = StopRequest()
 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -131,8 +130,9 @@ def test_a_signal_may_request_the_stop_while_the_server_waits_for_it() -> None:
 AS_NUMBER_ONE = ("unshare", "--pid", "--fork", "--kill-child")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("moment", [1, 60, 500])
+@pytest.mark.parametrize(
+    ("number", "moment"), [(signal.SIGTERM, 1), (signal.SIGINT, 60), (signal.SIGTERM, 500)]
+)
 def test_the_first_process_of_a_container_ends_on_a_signal_while_it_loads(
     number: int, moment: int, tmp_path: Path
 ) -> None:

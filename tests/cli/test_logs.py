@@ -2,42 +2,35 @@
 
 import json
 
-import pytest
-
 from tests.support.commands import run_python
 
-RAISE = "raise ValueError('no, 4111 1111 1111 1111')"
-IN_A_THREAD = f"""
-import threading
+FAIL = """
+import logging, threading
+from payment_sandbox.cli.serve import set_up_logs
 def fail():
-    {RAISE}
-threading.Thread(target=fail).start()
-"""
-LOGGED = f"""
-import logging
+    raise ValueError("no, 4111 1111 1111 1111")
+set_up_logs(LOG_FORMAT)
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
 try:
-    {RAISE}
+    fail()
 except ValueError:
     logging.getLogger("payment_sandbox.x").exception("it failed with %s", "cvc=917391739173")
+fail()
 """
 
 
-def run_and_log(log_format: str, code: str) -> str:
-    """Run code in a process; return its standard error."""
-    setting = f"from payment_sandbox.cli.serve import set_up_logs; set_up_logs({log_format!r})\n"
-    return run_python(setting + code).stderr
-
-
-@pytest.mark.parametrize("code", [RAISE, IN_A_THREAD, LOGGED])
-def test_a_traceback_has_the_form_of_the_log(code: str) -> None:
-    """In any thread, a traceback is text without secrets, or one line of JSON where the log is JSON."""
-    text, (line,) = run_and_log("text", code), run_and_log("json", code).splitlines()
-    entry = json.loads(line)
-    assert entry["level"] in ("critical", "error")
-    assert entry["traceback"].endswith("ValueError: no, 0")
-    assert "ValueError: no, 0" in text
-    for each in (text, entry["traceback"]):
-        assert "Traceback" in each
-    for each in (text, line):
+def test_tracebacks_have_the_form_of_the_log() -> None:
+    """In a thread, in a log and at the end, a traceback is text without secrets, or a line of a JSON log."""
+    text, lines = (run_python(FAIL.replace("LOG_FORMAT", repr(each))).stderr for each in ("text", "json"))
+    assert (text.count("Traceback"), text.count("ValueError: no, 0")) == (3, 3)
+    entries = [json.loads(line) for line in lines.splitlines()]
+    assert len(entries) == 3
+    for entry in entries:
+        assert entry["level"] in ("critical", "error")
+        assert "Traceback" in entry["traceback"]
+        assert entry["traceback"].endswith("ValueError: no, 0")
+    for each in (text, lines):
         assert "4111 1111" not in each
         assert "917391739173" not in each

@@ -5,7 +5,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from inspect import cleandoc
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.ui.docs.sections import section
 from payment_sandbox.version import __version__
 from payment_sandbox.web.control import COMMANDS
-from tests.support.commands import run
 from tests.support.documentation import environment
-from tests.support.packages import ROOT
 
 
 class Agent:
@@ -86,9 +83,12 @@ async def test_agents_get_the_control_api_as_tools() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_wrong_call_says_what_is_wrong() -> None:
-    """Unknown arguments are refused, too, and wrong values with all violations and the nearest name."""
-    async with connected() as (agent, _):
+async def test_agents_use_the_project_of_a_running_server(client: SandboxClient) -> None:
+    """The tools act on the project that the environment variables name; refusals name all that is wrong."""
+    async with connected(SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key) as (agent, hello):
+        assert client.base_url in hello.instructions
+        made = await agent.call("make_order", name="hosted", amount=500)
+        assert [each["id"] for each in client.orders()] == [made["order"]["id"]]
         assert "unexpected keyword argument 'minutes'" in await agent.refusal("advance", minutes=3)
         assert "missing a required argument: 'order_id'" in await agent.refusal("overview")
         assert "there is no order 'nope'" in await agent.refusal("overview", order_id="nope")
@@ -102,22 +102,3 @@ async def test_a_wrong_call_says_what_is_wrong() -> None:
         assert "transfer needs mode live" in await agent.refusal("make_order", name="transfer")
         assert "it has: read-the-order" in await agent.refusal("docs", reference="mistakes#nope")
         assert "the tools are: read_clock" in await agent.refusal("nothing")
-
-
-@pytest.mark.asyncio
-async def test_agents_use_the_project_of_a_running_server(client: SandboxClient) -> None:
-    """The tools act on the project that the environment variables name."""
-    async with connected(SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key) as (agent, hello):
-        assert client.base_url in hello.instructions
-        made = await agent.call("make_order", name="hosted", amount=500)
-    assert [each["id"] for each in client.orders()] == [made["order"]["id"]]
-
-
-def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
-    """Without the SDK, the error is one line with the command that installs it."""
-    (tmp_path / "mcp").mkdir()
-    (tmp_path / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError('No module named mcp')")
-    refused = run("mcp", PYTHONPATH=str(tmp_path))
-    assert refused.returncode == 2
-    assert refused.stderr.startswith("payment-sandbox: mcp needs payment-sandbox[mcp]: ")
-    assert refused.stderr.endswith(f"pip install '{ROOT}[mcp]'\n")

@@ -1,16 +1,13 @@
 """Commands for a running server."""
 
-import json
-import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from payment_sandbox.cli.main import main
-from tests.support.commands import started
+from tests.cli.forks import Fork
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 
@@ -18,22 +15,10 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(
-    watched: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Run]:
+def run(watched: Sandbox, run_here: Run) -> Run:
     """Run a command against a project, in this process."""
-    monkeypatch.setenv("SANDBOX_URL", watched.url)
-    monkeypatch.setenv("SANDBOX_API_KEY", watched.key)
-    on_interrupt = signal.getsignal(signal.SIGINT)
-
-    def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "argv", ["payment-sandbox", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), *capsys.readouterr())
-
-    yield run_command
-    signal.signal(signal.SIGINT, on_interrupt)
+    variables = {"SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
+    return lambda *arguments: run_here(*arguments, **variables)
 
 
 def test_an_order_can_be_run_from_the_command_line(run: Run, watched: Sandbox, shop: Shop) -> None:
@@ -55,27 +40,6 @@ def test_an_order_can_be_run_from_the_command_line(run: Run, watched: Sandbox, s
     assert run("webhooks").stdout == "no webhooks\n"
 
 
-def test_a_credit_names_its_transaction(run: Run, watched: Sandbox) -> None:
-    """The transfer that was given up receives the money, although the order is paid."""
-    watched.settings(mode="live")
-    order = watched.place()
-    for method in ("bank-transfer", "credit-card"):
-        run("act", order["id"], "customer", "choose", "--payment-method", method)
-    transfer, paying = (attempt["id"] for attempt in watched.pay(order)["transactions"])
-    credit = ("act", order["id"], "bank", "credit", "--transaction-id")
-    assert run(*credit, transfer).stdout == f"order {order['id']} is completed\n"
-    assert watched.read(order, "amount_details")["amount_details"]["received"] == 2 * order["amount"]
-    refused = run(*credit, paying)
-    assert (refused.returncode != 0, "credit is not possible" in refused.stderr) == (True, True)
-
-
-def test_a_program_gets_json(run: Run, watched: Sandbox) -> None:
-    """With ``--json``, the server's response is printed."""
-    assert json.loads(run("health", "--json").stdout)["status"] == "ok"
-    assert json.loads(run("clock", "--rate", "60", "--json").stdout)["rate"] == 60
-    assert json.loads(run("clock", "--freeze", "--json").stdout)["mode"] == "frozen"
-
-
 def test_a_project_returns_to_a_snapshot(run: Run, watched: Sandbox, tmp_path: Path) -> None:
     """A snapshot is printed as JSON, and restored from a file; a file that is none is refused."""
     file = tmp_path / "state.json"
@@ -88,15 +52,6 @@ def test_a_project_returns_to_a_snapshot(run: Run, watched: Sandbox, tmp_path: P
         file.write_text(text)
         refused = run("restore", str(file))
         assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
-
-
-def test_a_code_is_scanned(run: Run, watched: Sandbox) -> None:
-    """The scan creates an order of the amount that the payer enters."""
-    code = {"amount": 100, "amount_changeable": True, "amount_min": 50, "amount_max": 900}
-    made = watched.post("/v1/bankqr/", {**code, "description": "Coffee"}).json()
-    printed = run("scan", made["id"], "--amount", "500").stdout
-    (order,) = watched.get("/control/orders/").json()["items"]
-    assert (printed, order["amount"]) == (f"order {order['id']} is processing\n", 500)
 
 
 def test_the_review_of_all_projects_names_their_tests(run: Run, watched: Sandbox) -> None:
@@ -130,8 +85,7 @@ def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
 
 def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     """``watch`` prints a line for each event."""
-    with started("watch", SANDBOX_URL=watched.url, SANDBOX_API_KEY=watched.key) as watching:
-        assert watching.stdout is not None
+    with closing(Fork("watch", SANDBOX_URL=watched.url, SANDBOX_API_KEY=watched.key)) as watching:
         project = watched.project_in_process
         while not project.events.watchers:
             assert watching.poll() is None
@@ -164,27 +118,3 @@ def test_an_order_without_webhooks_has_nothing_to_resend(run: Run, watched: Sand
     assert refused.returncode == 2
     assert "were not sent, because no address was set" in refused.stderr
     assert "redeliver --to URL" in refused.stderr
-
-
-def test_the_help_shows_whole_sentences(run: Run) -> None:
-    """No line of the list of commands is cut off."""
-    listed = run("--help").stdout.partition("Commands:")[2]
-    assert "..." not in listed
-    sentence = "Forward the project's webhooks to a shop that the server cannot reach, until Ctrl-C."
-    assert sentence in " ".join(listed.split())
-
-
-def test_all_mistakes_of_a_scenario_file_are_listed(run: Run, tmp_path: Path) -> None:
-    """Mistakes have line and column, as in ``check``."""
-    file = tmp_path / "x.yaml"
-    file.write_text(
-        "name: x\nrulez: []\nrules:\n  - then: {customer: payz}\n  - then: {customer: pays, after: soon}\n"
-    )
-    result = run("scenario", str(file))
-    assert result.returncode == 2
-    places = [line.split(" ")[1:3] for line in result.stderr.splitlines()]
-    assert places == [
-        [f"{file}:2:1:", "rulez"],
-        [f"{file}:4:12:", "rules[0].then.customer"],
-        [f"{file}:5:28:", "rules[1].then.after"],
-    ]

@@ -12,7 +12,9 @@ import requests
 
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.version import __version__
-from tests.support.commands import Serve, command, run, run_program, run_python
+from tests.cli.conftest import Serve
+from tests.cli.forks import run
+from tests.support.commands import command, run_program, run_python
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
 from tests.support.servers import make_server
@@ -28,7 +30,6 @@ def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
     """The printed curl command works."""
     require("curl")
     process, first_line = serve()
-    assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(3)]
     assert "sandbox-key" in first_line
     result = run_program(["bash", "-c", "".join(lines)])
@@ -38,6 +39,7 @@ def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_stops_cleanly_within_two_seconds(serve: Serve, number: int) -> None:
     """Open connections and incomplete requests do not delay the end; a slow machine gets more time."""
+    serve()  # the first command in a fork waits for the process that forks
     before_seconds = monotonic_seconds()
     process, first_line = serve()
     limit_seconds = max(2.0, 3 * (monotonic_seconds() - before_seconds))
@@ -64,29 +66,36 @@ def test_serve_stops_with_standard_input() -> None:
         requests.get(f"{url}/health/")
 
 
-def test_a_ready_file_is_written_whole(serve: Serve, tmp_path: Path) -> None:
-    """It has address, process and version, and no temporary file is left over."""
+def test_a_json_log_and_the_ready_file_are_complete(serve: Serve, tmp_path: Path) -> None:
+    """Both have all that the text has: address, process, version, control token; and the clock is as given."""
     ready = tmp_path / "ready.json"
-    process, _ = serve("--ready-file", str(ready))
-    assert process.stdout is not None
-    for _ in range(4):
-        process.stdout.readline()
+    public = (
+        "--host",
+        "0.0.0.0",
+        "--public-url",
+        "http://pay.test:8080/sandbox/",
+        "--ready-file",
+        str(ready),
+    )
+    clock = ("--clock", "frozen@2027-01-01T00:00:00Z", "--seed", "3")
+    process, first_line = serve("--log-format", "json", *public, *clock)
+    start = json.loads(first_line)
     while not ready.exists():
         assert process.poll() is None
     shown = json.loads(ready.read_text())
-    assert (shown["pid"], shown["version"]) == (process.pid, __version__)
-    assert requests.get(f"{shown['url']}/health/").json()["status"] == "ok"
-    assert list(tmp_path.iterdir()) == [ready]
-
-
-def test_a_json_log_and_a_frozen_clock(serve: Serve) -> None:
-    """Every project starts with the given clock."""
-    _, first_line = serve("--log-format", "json", "--clock", "frozen@2027-01-01T00:00:00Z", "--seed", "3")
-    shown = json.loads(first_line)
-    clock = requests.get(f"{shown['url']}/control/clock/", auth=(shown["api_key"], "")).json()
-    assert clock == {"now": "2027-01-01T00:00:00.000000+00:00", "mode": "frozen", "rate": 1.0}
-    created = requests.post(f"{shown['url']}/control/projects/").json()
-    assert created["clock"]["mode"] == "frozen"
+    assert (shown["pid"], shown["version"], shown["listening"]) == (
+        process.pid,
+        __version__,
+        start["listening"],
+    )
+    assert start["url"] == shown["url"] == "http://pay.test:8080/sandbox"
+    assert list(tmp_path.iterdir()) == [ready], "no temporary file is left over"
+    url = f"http://127.0.0.1:{start['listening'].rpartition(':')[2]}/control"
+    clock_shown = requests.get(f"{url}/clock/", auth=(start["api_key"], "")).json()
+    assert clock_shown == {"now": "2027-01-01T00:00:00.000000+00:00", "mode": "frozen", "rate": 1.0}
+    headers = {"Authorization": f"Bearer {start['control_token']}"}
+    created = requests.post(f"{url}/projects/", headers=headers)
+    assert (created.status_code, created.json()["clock"]["mode"]) == (201, "frozen")
 
 
 @pytest.mark.rule("CTL-05")
@@ -106,7 +115,6 @@ def test_a_control_token_guards_the_making_of_projects(serve: Serve) -> None:
 def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> None:
     """A token is generated and printed at startup."""
     process, first_line = serve("--host", "0.0.0.0")
-    assert process.stdout is not None
     lines: list[str] = []
     while not lines or not lines[-1].startswith("  control token"):
         lines.append(process.stdout.readline())
@@ -175,24 +183,23 @@ def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
     assert (unknown.returncode, "'no-such' is not a known scenario" in unknown.stderr) == (2, True)
 
 
-def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
-    """A wrong state file prints one line, exits with code 2, and is not changed."""
+def test_a_state_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
+    """The exit code is 2; a wrong file is not changed, and of a database neither user nor password is printed."""
     state = tmp_path / "state.db"
     state.write_text("not one")
     result = run("serve", "--port", "0", "--state", str(state))
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"payment-sandbox: {state} is not a state file of this sandbox\n"
     assert state.read_text() == "not one"
-
-
-@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
-def test_a_database_that_cannot_be_reached_is_one_clear_line(scheme: str) -> None:
-    """The reason is printed, without user and password, and the exit code is 2."""
     port = free_port()
-    result = run("serve", "--port", "0", "--state", f"{scheme}://sandbox:secret@127.0.0.1:{port}/sandbox")
-    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert result.stderr.startswith(f"payment-sandbox: {scheme}://127.0.0.1:{port}/sandbox cannot be used: ")
-    assert "secret" not in result.stderr
+    for scheme in ("postgresql", "postgres"):
+        address = f"{scheme}://sandbox:secret@127.0.0.1:{port}/sandbox"
+        result = run("serve", "--port", "0", "--state", address)
+        assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+        assert result.stderr.startswith(
+            f"payment-sandbox: {scheme}://127.0.0.1:{port}/sandbox cannot be used: "
+        )
+        assert "secret" not in result.stderr
 
 
 def test_the_missing_driver_of_a_database_is_one_clear_line() -> None:
@@ -216,22 +223,6 @@ def test_a_standby_says_so_and_is_ready_once_it_has_taken_over(
         assert not ready.exists()
         checked = run("health", f"http://127.0.0.1:{port}")
         assert (checked.returncode, checked.stdout) == (1, "standby\n")
-    assert process.stdout is not None
     assert process.stdout.readline().startswith("Payment sandbox ")
     assert json.loads(ready.read_text())["listening"] == f"http://127.0.0.1:{port}"
     assert run("health", f"http://127.0.0.1:{port}").returncode == 0
-
-
-def test_the_json_log_is_as_complete_as_the_text(serve: Serve, tmp_path: Path) -> None:
-    """The JSON log contains the generated control token and the address on which the server listens."""
-    ready = tmp_path / "ready.json"
-    public = ("--public-url", "http://pay.test:8080/sandbox/", "--ready-file", str(ready))
-    process, first_line = serve("--host", "0.0.0.0", "--log-format", "json", *public)
-    start = json.loads(first_line)
-    port = start["listening"].rpartition(":")[2]
-    headers = {"Authorization": f"Bearer {start['control_token']}"}
-    created = requests.post(f"http://127.0.0.1:{port}/control/projects/", headers=headers)
-    assert (created.status_code, start["url"]) == (201, "http://pay.test:8080/sandbox")
-    process.terminate()
-    process.wait(60)
-    assert json.loads(ready.read_text())["listening"] == start["listening"]

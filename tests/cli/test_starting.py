@@ -1,9 +1,7 @@
 """Starting ``serve``: webhook address, projects from files, https, and refused options."""
 
-import gc
 import json
 import socket
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,9 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.server_process import bound_pauses
+from tests.cli.conftest import Serve
+from tests.cli.forks import run
 from tests.cli.test_serve import url_in
-from tests.support.commands import Serve, run
 from tests.support.shop import Shop
 
 KEY = ("sandbox-key", "")
@@ -49,7 +47,6 @@ projects:
 """
     )
     process, first_line = serve("--project", str(file))
-    assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(8)]
     url = url_in(first_line)
     assert "Projects: Socks, Shoes, sandbox.\n" in lines
@@ -73,22 +70,28 @@ def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> N
     assert "ignored" not in facts
 
 
-def test_ignored_options_of_a_restart_are_reported(serve: Serve, tmp_path: Path) -> None:
-    """Changed declarations of existing projects are reported, unchanged ones are not."""
+def test_a_restart_keeps_what_the_state_file_has(serve: Serve, tmp_path: Path) -> None:
+    """After a kill, acknowledged orders are there, due entries run, and changed declarations are reported."""
     state, file = str(tmp_path / "state.db"), tmp_path / "shops.yaml"
     file.write_text("{api_key: socks, name: Socks, mode: test, webhook_url: 'http://a.test/'}")
-    options = ("--state", state, "--project", str(file), "--clock", "frozen")
-    for _ in range(2):
-        first = start_serve(serve, *options)
-        assert "ignored" not in first
-        first["process"].kill()
-        first["process"].wait()
+    options = ("--state", state, "--project", str(file))
+    clock = ("--clock", "frozen@2027-01-01T00:00:00Z")
+    killed = start_serve(serve, *options, *clock)
+    order_id = requests.post(f"{killed['url']}/v1/orders/", json=ORDER, auth=KEY).json()["id"]
+    killed["process"].kill()
+    unchanged = start_serve(serve, *options, *clock)
+    assert "ignored" not in killed.keys() | unchanged.keys()
+    order = f"{unchanged['url']}/v1/orders/{order_id}/"
+    assert requests.get(order, auth=KEY).json()["status"] == "new"
+    advance = f"{unchanged['url']}/control/clock/advance/"
+    advanced = requests.post(advance, json={"by": "PT30M"}, auth=KEY).json()
+    assert advanced["from"].startswith("2027-01-01T00:00:00")
+    assert requests.get(order, auth=KEY).json()["status"] == "expired"
+    unchanged["process"].kill()
     file.write_text(
         "{api_key: socks, name: Socks, mode: live, webhook_url: 'http://a.test/', scenario: webhook-twice}"
     )
-    restarted = start_serve(
-        serve, "--state", state, "--project", str(file), "--webhook-url", "http://b.test/"
-    )
+    restarted = start_serve(serve, *options, "--webhook-url", "http://b.test/")
     changed = "the commands settings, scenario and clock change them"
     assert restarted["ignored"] == [
         f"project Socks already exists and keeps its mode, scenario; {changed}",
@@ -96,23 +99,9 @@ def test_ignored_options_of_a_restart_are_reported(serve: Serve, tmp_path: Path)
     ]
     requests.delete(f"{restarted['url']}/control/project/", auth=("socks", ""))
     restarted["process"].kill()
-    restarted["process"].wait()
-    third = start_serve(serve, "--state", state, "--project", str(file))
-    assert third["ignored"] == ["project Socks was deleted, so it is not created again"]
-
-
-def test_a_killed_server_restarts_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
-    """Acknowledged orders are restored, and due entries run."""
-    state = ("--state", str(tmp_path / "state.db"))
-    killed = start_serve(serve, *state, "--clock", "frozen@2027-01-01T00:00:00Z")
-    order_id = requests.post(f"{killed['url']}/v1/orders/", json=ORDER, auth=KEY).json()["id"]
-    killed["process"].kill()
-    killed["process"].wait()
-    url = start_serve(serve, *state)["url"]
-    assert requests.get(f"{url}/v1/orders/{order_id}/", auth=KEY).json()["status"] == "new"
-    advanced = requests.post(f"{url}/control/clock/advance/", json={"by": "PT30M"}, auth=KEY).json()
-    assert advanced["from"].startswith("2027-01-01T00:00:00")
-    assert requests.get(f"{url}/v1/orders/{order_id}/", auth=KEY).json()["status"] == "expired"
+    assert start_serve(serve, *options)["ignored"] == [
+        "project Socks was deleted, so it is not created again"
+    ]
 
 
 def test_a_taken_port_is_explained(serve: Serve) -> None:
@@ -133,71 +122,36 @@ def test_an_address_of_another_machine_is_explained() -> None:
     assert "cannot be resolved" in run("serve", "--host", "no-such.invalid", "--port", "0").stderr
 
 
-def test_https_with_one_option(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output names the authority; commands on the same machine trust it automatically."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    facts = start_serve(serve, "--tls", "--allow-host", "sandbox")
-    assert facts["url"].startswith("https://127.0.0.1:")
-    assert requests.get(f"{facts['url']}/health/", verify=facts["ca_file"]).status_code == 200
-    assert run("health", "--url", facts["url"]).stdout.startswith("ok")
-    assert run("health", "--url", facts["listening"]).stdout.startswith("ok")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-    assert "is not trusted" in run("health", "--url", facts["url"]).stderr
-    assert run("health", "--url", facts["url"], "--ca", facts["ca_file"]).stdout.startswith("ok")
-
-
-def test_the_output_names_the_authority_to_trust(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The printed curl command includes the authority, and the variables of Python's clients name it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    process, _ = serve("--tls")
-    assert process.stdout is not None
+def test_https_with_one_option(serve: Serve, tmp_path: Path) -> None:
+    """The output names the authority to trust; commands of this user trust it, those of another one with ``--ca``."""
+    ready, own = tmp_path / "ready.json", {"XDG_STATE_HOME": str(tmp_path)}
+    process, _ = serve("--tls", "--allow-host", "sandbox", "--ready-file", str(ready), **own)
     lines = "".join(process.stdout.readline() for _ in range(9))
     file = tmp_path / "payment-sandbox" / "ca.pem"
     assert f"curl --cacert {file} " in lines
     assert f"trust {file}; see https://" in lines
     assert f"SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file}\n" in lines  # requests ignores the first one
+    facts = json.loads(ready.read_text())
+    assert facts["url"].startswith("https://127.0.0.1:")
+    assert requests.get(f"{facts['url']}/health/", verify=facts["ca_file"]).status_code == 200
+    for url in (facts["url"], facts["listening"]):
+        assert run("health", "--url", url, **own).stdout.startswith("ok")
+    other = {"XDG_STATE_HOME": str(tmp_path / "other")}
+    assert "is not trusted" in run("health", "--url", facts["url"], **other).stderr
+    assert run("health", "--url", facts["url"], "--ca", facts["ca_file"], **other).stdout.startswith("ok")
 
 
-def test_a_variable_without_a_port_is_ignored(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kubernetes sets this variable for a service with the name sandbox."""
-    monkeypatch.setenv("SANDBOX_PORT", "tcp://10.96.0.1:8080")
-    assert start_serve(serve)["url"].startswith("http://127.0.0.1:")
-    result = run("serve", "--port", "tcp://x", "--clock", "tomorrow")
-    assert "--clock: must be" in result.stderr
-
-
-def test_every_option_has_a_variable(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_has_a_variable(serve: Serve) -> None:
     """Options can be set by environment variables, since service containers take no arguments."""
-    for name, value in {"CLOCK": "frozen", "WEBHOOK_URL": "http://a.test/", "LOG_FORMAT": "json"}.items():
-        monkeypatch.setenv(f"SANDBOX_{name}", value)
-    _, first_line = serve()
-    project = requests.get(f"{json.loads(first_line)['url']}/control/project/", auth=KEY).json()
+    variables = {
+        "SANDBOX_CLOCK": "frozen",
+        "SANDBOX_WEBHOOK_URL": "http://a.test/",
+        "SANDBOX_LOG_FORMAT": "json",
+        "SANDBOX_MAX_PROJECTS": "1",
+    }
+    _, first_line = serve(**variables)
+    url = json.loads(first_line)["url"]
+    project = requests.get(f"{url}/control/project/", auth=KEY).json()
     assert (project["clock"]["mode"], project["settings"]["webhook_url"]) == ("frozen", "http://a.test/")
-
-
-def test_an_option_limits_the_number_of_projects(serve: Serve) -> None:
-    """A project beyond the maximum is refused, and the refusal names the option."""
-    url = start_serve(serve, "--max-projects", "1")["url"]
-    answers = [requests.post(f"{url}/control/projects/", json={}, auth=KEY) for _ in range(2)]
-    assert answers[1].status_code == 429, answers[1].text
-    assert "--max-projects" in answers[1].json()["error"]["value"]
-
-
-def test_a_collection_scans_only_what_is_new() -> None:
-    """What has survived a full collection of garbage is skipped by the next one."""
-    before, interval = gc.get_threshold(), sys.getswitchinterval()
-    gc.unfreeze()
-    try:
-        bound_pauses()
-        kept = [[number] for number in range(1000)]
-        frozen = gc.get_freeze_count()
-        gc.collect()
-        assert gc.get_freeze_count() >= frozen + len(kept)
-        assert not any(value is kept[0] for value in gc.get_objects())
-    finally:
-        gc.callbacks.pop()
-        gc.set_threshold(*before)
-        sys.setswitchinterval(interval)
-        gc.unfreeze()
+    _, refused = [requests.post(f"{url}/control/projects/", json={}, auth=KEY) for _ in range(2)]
+    assert (refused.status_code, "--max-projects" in refused.json()["error"]["value"]) == (429, True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from traceback import format_exception_only
 
 import pytest
@@ -142,34 +141,6 @@ def test_events_are_streamed(client: SandboxClient) -> None:
     expired = next(event for event in events if event.kind == "status")
     assert (expired.data["after"], expired.number > created.number) == ("expired", True)
     events.close()
-
-
-def test_arguments_of_a_wrong_type_are_refused(client: SandboxClient, tmp_path: Path) -> None:
-    """Arguments of a wrong type are refused before a call is made."""
-    with pytest.raises(TypeError, match="a scenario is a name, a file or a document, not 5"):
-        client.scenario(5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="a number of seconds or a timedelta, not '5'"):
-        client.wait(idle=True, timeout_seconds="5")  # type: ignore[arg-type]
-    missing = tmp_path / "missing.yaml"
-    with pytest.raises(FileNotFoundError, match=f"{missing} cannot be read: no such file or directory"):
-        client.scenario(missing)
-
-
-def test_reads_by_a_test_are_not_those_of_the_shop(client: SandboxClient) -> None:
-    """A read by the test is not in the journal, and no fault applies to it or counts it."""
-    order_id = place_order(client)
-    client.faults([{"when": {"method": "GET", "nth": 1}, "then": {"status": 503}}])
-    assert client.order(order_id)["status"] == "new"
-    assert [entry["method"] for entry in client.journal()] == ["POST"]
-    with pytest.raises(SandboxError, match="503"):
-        client.call("GET", f"/v1/orders/{order_id}/")
-
-
-def test_the_types_of_responses_are_exported() -> None:
-    """The package exports the types of the responses as ``answers``."""
-    from payment_sandbox import answers
-
-    assert "attempts" in answers.Webhook.__required_keys__
 
 
 def test_a_wrong_key_is_no_missing_order(sandbox: Sandbox, client: SandboxClient) -> None:

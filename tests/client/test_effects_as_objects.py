@@ -61,21 +61,6 @@ def test_effects_are_accepted_as_objects(
     assert scenario == client.scenario({"name": "mine", kind: [{"then": document}]})
 
 
-@pytest.mark.payment_scenario({"name": "mine", "webhooks": [Drop()]})
-def test_a_marker_accepts_effects(payment_sandbox: PaymentSandbox) -> None:
-    """The marker accepts effect objects in its scenario."""
-    assert payment_sandbox.client.call("GET", "/control/scenario/")["webhooks"] == [
-        {"then": {"drop": True}, "matches": 0}
-    ]
-
-
-@pytest.mark.asyncio
-async def test_async_tests_use_effects(payment_sandbox: PaymentSandbox) -> None:
-    """The asynchronous fixture accepts effect objects, too."""
-    response = await payment_sandbox.aio.scenario({"name": "mine", "faults": [Fault(latency=0.1)]})
-    assert response["faults"] == [{"then": {"latency": 0.1}}]
-
-
 def test_every_effect_of_documents_is_exported() -> None:
     """The package exports every effect under its name."""
     effects: list[type[Effect]] = [*REQUEST_EFFECTS, *WEBHOOK_EFFECTS]
@@ -91,12 +76,6 @@ def test_wrong_values_are_refused_as_in_documents(wrong: Effect) -> None:
     kind = "webhooks" if isinstance(wrong, WebhookEffect) else "faults"
     with pytest.raises(Invalid, match=f"then.{wrong.key}: must be"):
         read(FaultsForm(), {kind: [{"then": wrong.document}]})
-
-
-def test_a_wrong_period_is_refused_at_once() -> None:
-    """A wrong period is refused by the constructor."""
-    with pytest.raises(ValueError, match="'10 minutes' is not an ISO 8601 duration"):
-        Delay("10 minutes")
 
 
 def test_other_objects_are_refused(payment_sandbox: PaymentSandbox) -> None:

@@ -172,19 +172,6 @@ def test_a_listener_posts_to_its_own_address_only(
     assert forwarded[0].as_mapping()["url"] == url
 
 
-def test_without_forwarding_the_server_sends_webhooks(
-    sandbox: Sandbox, client: SandboxClient, shop: Shop
-) -> None:
-    """Once a listener has signed off, the server sends the waiting webhooks itself."""
-    client.change_settings(webhook_url=shop.url)
-    sandbox.project_in_process.forward_webhooks("http://shop.invalid/")
-    order = trigger(client, "paid")["order"]
-    assert shop.orders() == []
-    client.next_offers(listener="one", forward_to="http://shop.invalid/", leaves=True)
-    client.wait(webhook=order["id"])
-    assert shop.orders()[0] == order["id"]
-
-
 def test_a_wrong_key_ends_the_listener(sandbox: Sandbox, shop: Shop) -> None:
     """A listener with a wrong key stops with an error."""
     listening = Listening(SandboxClient(sandbox.url, "no-such-key"), shop.url)
@@ -192,12 +179,6 @@ def test_a_wrong_key_ends_the_listener(sandbox: Sandbox, shop: Shop) -> None:
     listening.stop()
     assert isinstance(listening.error, SandboxError)
     assert listening.error.status == 401
-
-
-def test_an_answer_to_an_unknown_offer_is_not_recorded(client: SandboxClient) -> None:
-    """An answer to an unknown offer, such as after a restart of the server, is not recorded."""
-    result = client.call("POST", "/control/listener/answers/", {"id": "unknown", "status": 200})
-    assert result == {"recorded": False}
 
 
 def test_kills_of_server_and_shop_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:

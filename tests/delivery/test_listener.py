@@ -183,27 +183,6 @@ def test_a_reset_drops_offered_and_waiting_webhooks(forwarding: Sandbox) -> None
     assert (listener_in(forwarding)._offered, forwarding.webhooks()) == ({}, [])
 
 
-def test_each_call_of_a_listener_sets_its_url(sandbox: Sandbox) -> None:
-    """Each call of a listener sets its address, also after a restored snapshot."""
-    state = sandbox.get("/control/state/").json()
-    body = {"timeout": 0, "forward_to": FORWARD}
-    sandbox.post("/control/listener/next/", body)
-    sandbox.put("/control/state/", state)
-    assert sandbox.project_in_process.settings.forward_to is None
-    sandbox.post("/control/listener/next/", body)
-    assert sandbox.project_in_process.settings.forward_to == FORWARD
-
-
-def test_long_texts_of_a_listener_are_truncated(forwarding: Sandbox) -> None:
-    """Long texts from a listener are truncated before they are stored."""
-    forwarding.place(card(payment_method="bank-transfer"))
-    (offer,) = poll_offers(forwarding)
-    answer = {"id": offer["id"], "error": "x" * 10_000, "warning": "y" * 10_000}
-    assert forwarding.post("/control/listener/answers/", answer).json() == {"recorded": True}
-    attempt = forwarding.webhooks()[0]["attempts"][0]
-    assert (attempt["error"], attempt["warning"]) == ("x" * 500, "y" * 500)
-
-
 def test_a_resend_without_a_listener_is_unsent(forwarding: Sandbox) -> None:
     """A resend waits for a listener like any webhook, once; one with changes is a failed attempt."""
     forwarding.place(card(payment_method="bank-transfer"))

@@ -110,7 +110,7 @@ def outcome(load: Callable[[Form, Any], Any], form: Form, body: Any) -> str:
 def test_a_form_loads_as_marshmallow_does(form: Form, bodies: st.SearchStrategy[Any]) -> None:
     """A form and marshmallow read the same values, and report the same problems, in the same order."""
 
-    @settings(max_examples=150, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=50, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(body=bodies)
     def loads_equally(body: Any) -> None:
         assert outcome(Form.load, form, body) == outcome(Schema.load, form, body)

@@ -14,14 +14,10 @@ MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 
 @pytest.mark.parametrize(
     ("spelling", "start", "end"),
     [
-        ("PT60M", "2026-01-01T00:00", "2026-01-01T01:00"),
         ("P1M", "2026-01-31T10:00", "2026-02-28T10:00"),
         ("P1M", "2024-01-31T10:00", "2024-02-29T10:00"),
-        ("P13M", "2026-01-31T10:00", "2027-02-28T10:00"),
         ("P1Y", "2024-02-29T10:00", "2025-02-28T10:00"),
-        ("P4Y", "2024-02-29T10:00", "2028-02-29T10:00"),
         ("P1M1D", "2026-01-31T10:00", "2026-03-01T10:00"),
-        ("P1W", "2026-12-28T10:00", "2027-01-04T10:00"),
         ("PT36H", "2026-03-28T10:00", "2026-03-29T22:00"),
     ],
 )
@@ -31,15 +27,11 @@ def test_a_period_ends_where_the_calendar_says(spelling: str, start: str, end: s
     assert Period.parse(spelling).after(start_time) == datetime.fromisoformat(end).replace(tzinfo=UTC)
 
 
-def test_fractions_of_a_second_count() -> None:
-    """Fractions of a second may have a point or a comma."""
-    assert Period.parse("PT0.25S").extra == Period.parse("PT0,25S").extra == timedelta(milliseconds=250)
-
-
 @pytest.mark.parametrize(
     ("spelling", "rest"),
     [
         ("PT1.5H", timedelta(minutes=90)),
+        ("PT0,25S", timedelta(milliseconds=250)),
         ("P0,5D", timedelta(hours=12)),
         ("P1DT0.5M", timedelta(days=1, seconds=30)),
         ("P0.5W", timedelta(days=3.5)),

@@ -34,23 +34,3 @@ def test_items_are_returned_by_time_and_order_of_scheduling(minutes: list[int], 
     assert sorted(due.item for due in timeline.in_order()) == expected[len(returned) :]
     assert returned == [item for item in expected if item[0] <= until]
     assert len(timeline) == len(minutes) - len(returned)
-
-
-def test_time_never_goes_back() -> None:
-    """A move to an earlier time has no effect."""
-    timeline: Timeline[str] = Timeline(START)
-    timeline.move_to(after_start(5))
-    timeline.move_to(after_start(3))
-    assert timeline.now == after_start(5)
-
-
-@given(st.lists(st.integers(0, 9)), st.sets(st.integers(1, 12)))
-def test_removal_keeps_the_order_of_other_items(minutes: list[int], removed: set[int]) -> None:
-    """Removed items are gone, the others keep their order, and time does not move."""
-    timeline: Timeline[int] = Timeline(START)
-    for minute in minutes:
-        timeline.schedule(after_start(minute), minute)
-    remaining = [due for due in timeline if due.sequence not in removed]
-    timeline.remove(removed)
-    assert list(timeline) == list(timeline.in_order()) == remaining
-    assert timeline.now == START

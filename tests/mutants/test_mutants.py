@@ -8,8 +8,8 @@ from shutil import copy, copytree
 import pytest
 
 from payment_sandbox.fidelity.ledger import rules
-from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, Workshop, ledger_entries, sample
-from tests.mutants.patches import PACKAGE, Hunk, Mutant, PatchRefused, mutants
+from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, Workshop, ledger_entries
+from tests.mutants.patches import PACKAGE, Hunk, Mutant, mutants
 from tests.support.commands import run_program
 
 
@@ -52,39 +52,6 @@ def test_every_rule_has_a_mutant_or_a_reason() -> None:
     """Every rule has a mutant, or a reason for having none."""
     known = mutants().keys()
     assert {rule["id"] for rule in rules()} <= known <= {entry["id"] for entry in ledger_entries()}
-
-
-def test_a_sample_changes_with_its_seed() -> None:
-    """A sample changes with its seed, and is reproducible."""
-    known = list(mutants().values())
-    monday, tuesday = (sample(known, 12, day) for day in ("2026-11-23", "2026-11-24"))
-    assert monday != tuesday
-    assert monday == sample(known[::-1], 12, "2026-11-23")
-    assert len({each.rule for each in monday}) == 12
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("orders/order.py\n-a\n+b\n", "line 1: a block begins with a rule"),
-        ("[CAP-01]\norders/order.py\n+b\n-a\n", "lines with - come first"),
-        ("[CAP-01]\n", "either a patch or a reason"),
-        ("[CAP-01] none: no reason\norders/order.py\n-a\n+b\n", "either a patch or a reason"),
-        ("[CAP-01] none: one\n[CAP-01] none: two\n", "another mutant already"),
-    ],
-)
-def test_a_malformed_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    """A malformed patch file is refused with the mistake and its position."""
-    (tmp_path / "some.patch").write_text(text)
-    with pytest.raises(PatchRefused, match=problem):
-        mutants(tmp_path)
-
-
-@pytest.mark.parametrize(("before", "after"), [("nowhere\n", ""), ("\n", ""), ('"""', '"""')])
-def test_a_patch_that_does_not_fit_is_refused(before: str, after: str) -> None:
-    """A patch is refused if its lines do not occur exactly once, or do not change."""
-    with pytest.raises(PatchRefused, match="these lines occur"):
-        Hunk(Path("orders/amounts.py"), before, after).apply(ROOT / PACKAGE)
 
 
 @pytest.mark.prove

@@ -79,9 +79,8 @@ def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> 
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"by": "PT1M", "to": "2027-01-01T00:00:00Z"}, {"by": "-PT1M"}, {"by": 60}, {"until": "later"},
-     {"by": "PT1M", "max_events": 0}, {"by": "PT1M", "steps": 1}, [],
-     *({"by": "PT1H", "timeout": timeout} for timeout in (0, -1, 601, "soon", None))],
+    [{}, {"by": "PT1M", "to": "2027-01-01T00:00:00Z"}, {"by": "-PT1M"}, {"until": "later"},
+     {"by": "PT1M", "max_events": 0}, {"by": "PT1M", "steps": 1}, {"by": "PT1H", "timeout": 601}],
 )  # fmt: skip
 def test_a_wrong_advance_is_refused(sandbox: Sandbox, body: Any) -> None:
     """A refused advance does not move the clock."""
@@ -100,7 +99,7 @@ def test_a_running_clock_does_not_conflict_with_advances(project: Callable[..., 
     """Entries that come due on a running clock never make an advance fail."""
     sandbox = project(clock="running")
     sandbox.scenario({"then": {"customer": "pays"}})
-    for _ in range(200):
+    for _ in range(50):
         sandbox.place(card())
         sandbox.settle()
     assert {item["status"] for item in sandbox.get("/control/journal/?status=201").json()["items"]} == {201}

@@ -39,6 +39,7 @@ def test_a_shop_that_never_rests_holds_up_no_advance(restless: Sandbox, shop: Sh
     assert restless.post("/control/clock/advance/", {"by": "PT1H"}).json().keys() == {"from", "to", "events"}
 
 
+@pytest.mark.prove
 def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
     """An advance ends although orders are created faster than webhooks are sent; its own go first."""
     paid = watched.pay(watched.place(card(capture_mode="manual")))

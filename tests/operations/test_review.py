@@ -63,34 +63,6 @@ def sells_the_same_twice(sandbox: Sandbox, shop: Shop) -> None:
         sandbox.place(card())
 
 
-def is_refused_reading(sandbox: Sandbox, shop: Shop) -> None:
-    """Try to read the order, and get 429 from a fault."""
-    sandbox.settings(webhook_url=shop.url)
-    sandbox.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"status": 429}}]})
-    shop.answer = lambda received: (
-        200 if sandbox.get(f"/v1/orders/{received.body['order_id']}/") is not None else 500
-    )
-    sandbox.acted(sandbox.place(card()), "customer visit")
-    sandbox.settle()
-
-
-def reads_after_every_copy(sandbox: Sandbox, shop: Shop) -> None:
-    """Read the order for each of six copies."""
-    sandbox.settings(webhook_url=shop.url)
-    sandbox.scenario(webhooks=[{"then": {"duplicate": 6}}])
-    shop.answer = lambda received: 200 if sandbox.read(received.body["order_id"]) else 500
-    sandbox.acted(sandbox.place(card()), "customer visit")
-    sandbox.settle()
-
-
-def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
-    """Read a pending transfer once a day."""
-    order = sandbox.place(by("bank-transfer"))
-    for _ in range(6):
-        sandbox.advance("P1D")
-        sandbox.read(order)
-
-
 def remembers_what_it_refunded(sandbox: Sandbox, shop: Shop) -> None:
     """Refund once, however many webhooks arrive."""
     sandbox.put("/control/faults/", TWICE)
@@ -104,14 +76,6 @@ def refunds_two_parts(sandbox: Sandbox, shop: Shop) -> None:
     order = pays(sandbox, amount=2450)
     for _ in range(2):
         sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
-        sandbox.settle()
-
-
-def captures_two_equal_parcels(sandbox: Sandbox, shop: Shop) -> None:
-    """Capture two equal parcels, one after the other."""
-    order = pays(sandbox, MANUAL, amount=2000)
-    for _ in range(2):
-        captures(sandbox, order["id"], 1000)
         sandbox.settle()
 
 
@@ -147,12 +111,6 @@ def refunds_when_it_cannot_cancel(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.read(order)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": order["amount"]})
     sandbox.settle()
-
-
-def keeps_a_sale_that_was_paid(sandbox: Sandbox, shop: Shop) -> None:
-    """Accept the refused cancellation of an order that is known to be paid."""
-    order = pays(sandbox)
-    sandbox.delete(f"/v1/orders/{order['id']}/")
 
 
 def asks_once_a_day(sandbox: Sandbox, shop: Shop) -> None:
@@ -251,12 +209,10 @@ RIGHT: list[Story] = [
     captures_again_after_a_refusal_that_was_lost,
     remembers_what_it_refunded,
     refunds_two_parts,
-    captures_two_equal_parcels,
     looks_after_a_lost_response,
     tries_again_after_the_first_has_expired,
     tries_again_after_a_decline,
     refunds_when_it_cannot_cancel,
-    keeps_a_sale_that_was_paid,
     asks_once_a_day,
     returns_a_surplus,
     misses_dropped_webhooks,
@@ -270,9 +226,6 @@ ALSO_RIGHT: list[Story] = [
     cancels_by_itself,
     reads_before_it_retries,
     sells_the_same_twice,
-    looks_every_day,
-    is_refused_reading,
-    reads_after_every_copy,
 ]
 
 
@@ -288,15 +241,6 @@ def test_a_shop_that_resembles_a_wrong_one_has_no_mistake(told: Sandbox, shop: S
         assert 'class="row missing"' not in page
     assert '<tr class="wrong"' not in browser.open("orders/").answer.text or story in ALSO_RIGHT
     assert 'class="finding"' not in browser.open("mistakes/").answer.text
-
-
-def test_effects_of_a_scenario_are_no_findings(watched: Sandbox, shop: Shop) -> None:
-    """A webhook that a scenario answers gives no finding."""
-    watched.scenario(webhooks=[{"when": {"attempt": 1}, "then": {"answer": 503}}])
-    shop.answer = lambda received: 200 if watched.read(received.body["order_id"]) else 500
-    watched.acted(watched.place(card()), "customer visit")
-    watched.advance("PT2M")
-    assert findings(watched) == []
 
 
 def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -> None:
@@ -395,7 +339,6 @@ def test_reading_every_ten_minutes_is_what_the_service_advises(
     [
         ("/webhook", 308, b"", "write webhook_url with the final slash"),
         ("/webhook/", 307, b"", "write webhook_url without the final slash"),
-        ("/webhook", 301, b"", "write webhook_url with the final slash"),
         ("/webhook", 302, b"", "is this your return page?"),
         ("/webhook/", 404, b"404: Not Found", "check the path and its final slash"),
         (
@@ -411,23 +354,18 @@ def test_reading_every_ten_minutes_is_what_the_service_advises(
             "with the final",
         ),
         ("/webhook", 500, b"<p>my notes on a RuntimeError", "log"),
-        ("/webhook/", 500, b"<title>RuntimeError", "log"),
         ("/webhook", 403, b"<p>CSRF verification failed.", "exempt the route"),
         ("/webhook", 419, b"Page Expired", "exempt the route"),
-        ("/webhook", 422, b"", "exempt the route"),
         ("/webhook", 422, b"<h1>The change you wanted was rejected.</h1>", "exempt the route"),
         ("/webhook", 422, b'{"detail":[{"type":"missing","loc":["query","order"]}]}', "refused the body"),
         ("/webhook", 400, b"<p>The CSRF token is missing.</p>", "exempt the route"),
-        ("/webhook", 400, b"Bad CSRF token", "exempt the route"),
         (
             "/webhook",
             403,
             b'{"status_code":403,"detail":"CSRF token verification failed"}',
             "exempt the route",
         ),
-        ("/webhook", 403, b"<html><title>403: Forbidden</title>", "exempt the route"),
         ("/webhook", 403, b"403: Forbidden", "check the path"),
-        ("/webhook", 403, b"no", "check the path"),
     ],
 )
 def test_the_review_names_what_a_framework_did_to_a_webhook(

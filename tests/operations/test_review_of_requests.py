@@ -4,7 +4,7 @@ import pytest
 
 from payment_sandbox.client.project_review import Finding
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from tests.support.in_process import ORDER, place, shop_that
+from tests.support.in_process import place, shop_that
 
 
 @pytest.fixture
@@ -53,15 +53,6 @@ def test_an_order_that_is_written_back_as_read_is_no_mistake(shop_sandbox: Payme
     assert shop_sandbox.review() == []
 
 
-def test_an_address_that_was_refused_is_no_mistake(payment_sandbox: PaymentSandbox) -> None:
-    """A refused address is only a hint, and does not make the review fail."""
-    answer = payment_sandbox.session.post(
-        f"{payment_sandbox.base_url}/v1/orders/", json={**ORDER, "webhook_url": "http://[bad"}
-    )
-    assert answer.status_code == 400
-    assert [finding.kind for finding in payment_sandbox.review()] == ["hint"]
-
-
 def test_rules_that_never_matched(shop_sandbox: PaymentSandbox) -> None:
     """An unmatched rule is a hint about the test, not a mistake of the shop."""
     shop_sandbox.scenario(
@@ -92,16 +83,3 @@ def test_a_clean_review_and_one_that_is_not(shop_sandbox: PaymentSandbox) -> Non
     assert str(failed.value).startswith("the review found 30 mistakes in the integration:")
     assert all(f"unknown_{number}'" in str(failed.value) for number in range(30))
     shop_sandbox.review().assert_clean(ignore={"SET-12"})
-
-
-def test_a_long_error_of_a_library_is_cut(payment_sandbox: PaymentSandbox) -> None:
-    """The finding has only the beginning of the error."""
-
-    def fail(order_id: str) -> None:
-        raise ConnectionError("\n".join(["x" * 300, *["a line of a library"] * 20]))
-
-    payment_sandbox.deliver_to(shop_that(fail))
-    payment_sandbox.act(place(payment_sandbox), "customer", "visit")
-    (problem,) = {finding.problem for finding in payment_sandbox.review() if finding.rule == "HOOK-09"}
-    assert len(problem) < 300
-    assert "a line of a library" not in problem

@@ -35,7 +35,7 @@ def test_a_held_webhook_waits_at_most_two_minutes(watched: Sandbox, shop: Shop) 
 
 
 @pytest.mark.parametrize("later", [60, 120, 180], ids="second expires {}s later".format)
-@pytest.mark.parametrize("advances", [[600], [60] * 10, [301, 299], [299, 1, 300], [330, 270], [0, 420, 180]])
+@pytest.mark.parametrize("advances", [[600], [60] * 10, [299, 1, 300]])
 def test_the_order_does_not_depend_on_the_ends_of_the_advances(
     watched: Sandbox, shop: Shop, advances: list[int], later: int
 ) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import pytest
+from click.testing import CliRunner
 
-from tests.support.commands import run
+from payment_sandbox.cli.main import commands
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -110,11 +111,13 @@ def test_the_dashboard_has_an_inbox(sandbox: Sandbox, shop: Shop) -> None:
 def test_the_commands_list_and_deliver_unsent_webhooks(sandbox: Sandbox, shop: Shop) -> None:
     """The list has them at its end; ``redeliver --to`` delivers all."""
     sandbox.pay(sandbox.place(card()))
-    environment = {"SANDBOX_URL": sandbox.url, "SANDBOX_API_KEY": sandbox.key}
-    assert run("webhooks", **environment).stdout.count("not sent: no address") == 2
-    assert run("webhooks", "--state", "unsent", **environment).stdout.count("unsent ") == 2
-    result = run("redeliver", "--to", shop.url.removeprefix("http://"), **environment)
-    assert result.returncode == 0, result.stderr
-    delivered = result.stdout
+
+    def run(*arguments: str) -> str:
+        environment = {"SANDBOX_URL": sandbox.url, "SANDBOX_API_KEY": sandbox.key}
+        return str(CliRunner().invoke(commands, arguments, env=environment, catch_exceptions=False).output)
+
+    assert run("webhooks").count("not sent: no address") == 2
+    assert run("webhooks", "--state", "unsent").count("unsent ") == 2
+    delivered = run("redeliver", "--to", shop.url.removeprefix("http://"))
     assert delivered.count("delivered ") == len(shop.received) == 2
-    assert run("webhooks", "--state", "unsent", **environment).stdout.strip() == "no webhooks"
+    assert run("webhooks", "--state", "unsent").strip() == "no webhooks"

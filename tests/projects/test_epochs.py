@@ -37,7 +37,7 @@ def test_an_edit_of_an_old_epoch_changes_nothing(project: Project) -> None:
     assert project.epoch.store.order_ids() == []
 
 
-@pytest.mark.parametrize("_", range(20))
+@pytest.mark.parametrize("_", range(5))
 def test_a_setting_changed_while_a_scenario_begins_is_kept(project: Project, _: int) -> None:
     """A concurrent change to the settings and activation of a scenario both take effect."""
     scenario = load_scenario({"name": "x", "settings": {"absolute_urls": True}}, ())

@@ -1,6 +1,5 @@
 """The records of each order."""
 
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 
@@ -20,35 +19,6 @@ READS = 5000
 def reached(number: int) -> ReachedStatus:
     """Return a record about the same order."""
     return ReachedStatus(f"status-{number}", "o", None, None, "open", NOON, NOON, None)
-
-
-def test_a_record_of_an_order_with_many_copies_none_of_them() -> None:
-    """A record costs the same however many its order has, as a shop may read one order for days."""
-    journal = EpochJournal(Events())
-    journal.add([reached(number) for number in range(READS)])
-    peaks = []
-    tracemalloc.start()
-    try:
-        for number in range(20):  # other threads of this process may allocate memory, too
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
-            journal.add([reached(READS + number)])
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-    finally:
-        tracemalloc.stop()
-    assert min(peaks) < READS * 8 / 2, "half the size of a copy"
-
-
-def test_a_log_changes_only_with_its_order() -> None:
-    """A log that has been read stays as it is; after a change of its order, there is another one."""
-    journal = EpochJournal(Events())
-    journal.add([reached(1), reached(2)._replace(order_id="other")])
-    before = journal.logs
-    journal.add([reached(3)])
-    after = journal.logs
-    assert [record.id for record in before["o"]] == ["status-1"]
-    assert [record.id for record in after["o"]] == ["status-1", "status-3"]
-    assert after["other"] is before["other"]
 
 
 def test_the_oldest_records_leave_the_log_of_their_order() -> None:

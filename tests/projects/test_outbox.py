@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import product
 
 import pytest
 
@@ -10,11 +9,9 @@ from payment_sandbox.delivery.receivers import DeliveryOutcome, Destination, Pre
 from payment_sandbox.delivery.sending import ProjectSender
 from payment_sandbox.orders.webhooks import Delivery, Reply
 from payment_sandbox.projects.outbox import (
-    MOVES,
     HeldDeliveries,
     Outbox,
     QueuedDelivery,
-    SendingState,
 )
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.serving.services import REAL_TIME
@@ -87,24 +84,6 @@ def webhook(name: str) -> Delivery:
     return Delivery(name, name, "http://shop.test/", "processing", MINUTE)
 
 
-@pytest.mark.parametrize(("is_closed", "sent"), [(False, ["held"]), (True, [])])
-def test_held_webhooks_are_released_once_or_dropped(
-    host: ManualHost, project: Project, outbox: Outbox, is_closed: bool, sent: list[str]
-) -> None:
-    """Held webhooks wait for their release, which may be repeated; the end of the epoch drops them."""
-    held = HeldDeliveries(outbox)
-    put(project, "held", held=held)
-    put(project, "free")
-    assert host.carry() == ["free"]
-    assert not outbox.is_idle
-    if is_closed:
-        outbox.close()
-    for _ in range(2):
-        outbox.release(held)
-    assert host.carry() == sent
-    assert (outbox.is_idle, outbox.pending()) == (True, [])
-
-
 def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(
     host: ManualHost, project: Project, outbox: Outbox
 ) -> None:
@@ -127,13 +106,3 @@ def test_a_carrier_that_has_waited_long_enough_hands_the_rest_over(
     outbox.send_due(lambda: True)
     assert host.received == ["first"]
     assert host.carry() == ["first", "second", "third"]
-
-
-@pytest.mark.parametrize(("before", "to"), list(product((None, *SendingState), SendingState)))
-def test_an_entry_makes_no_other_moves(outbox: Outbox, before: SendingState | None, to: SendingState) -> None:
-    """Moves that are missing from the table fail."""
-    if to in MOVES.get(before, ()):
-        return
-    entry = QueuedDelivery("a webhook", "an order", state=before)
-    with pytest.raises(AssertionError, match=to):
-        outbox._move(entry, to)

@@ -34,10 +34,10 @@ from payment_sandbox.web.bodies import parse
 from tests.support.driver import Sandbox, card
 from tests.support.samples import of_the_day
 
-LENGTH = 10_000
+LENGTH = 2500
 GROWTH_MAX = 2.5
 RUNS_MAX = 8
-NOISE_SECONDS = 0.02
+NOISE_SECONDS = 0.01
 """A shorter time is not compared: at this length, a quadratic function takes much longer."""
 SLOW_READERS = ("YAML", "scenario", "Markdown")
 SLOW_TEXTS = 16

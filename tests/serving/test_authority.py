@@ -36,7 +36,9 @@ def test_a_damaged_authority_says_what_to_do(state: Path) -> None:
 
 def test_servers_that_start_at_once_have_one_authority(state: Path) -> None:
     """Concurrent starts share one authority, and its certificate matches its key."""
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as processes:
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(4, mp_context=context) as processes:
         list(processes.map(create_context_in, [str(state.parent)] * 8))
     with make_server(security=Security(create_own_context([]), authority=tls.authority_file())) as server:
         assert requests.get(f"{server.url}/health/", timeout=60, verify=str(state / "ca.pem")).ok

@@ -53,20 +53,3 @@ def test_a_client_that_sends_too_much_reads_why(sandbox: Sandbox) -> None:
             assert answer.status_code == 413
             assert "over 1048576 bytes" in answer.json()["error"]["value"]
         assert http.get(f"{sandbox.url}/v1/orders/nothing/", timeout=60).status_code == 404
-
-
-def test_a_large_snapshot_is_restored_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
-    """Snapshots may be larger than other bodies."""
-    for _ in range(3):
-        sandbox.create(extra={"note": "x" * 900_000})
-    snapshot = sandbox.get("/control/state/").content
-    assert len(snapshot) > 2 << 20
-    for path in ("/control/state/", "/control/state"):
-        answer = requests.put(
-            f"{sandbox.url}{path}",
-            data=snapshot,
-            headers={"Content-Type": "application/json"},
-            auth=(sandbox.key, ""),
-            timeout=60,
-        )
-        assert answer.status_code == 200, answer.text[:200]

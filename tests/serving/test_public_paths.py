@@ -12,8 +12,7 @@ KEY = ("sandbox-key", "")
 
 
 @pytest.mark.rule("A77")
-@pytest.mark.parametrize("prefix", ["/payments", "/a/b"])
-@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize(("prefix", "is_kept"), [("/payments", True), ("/a/b", False)])
 def test_calls_and_pages_work_with_the_path_and_without_it(prefix: str, is_kept: bool) -> None:
     """Both APIs, the payment pages and their assets answer; addresses contain the path."""
     with make_server(clock="frozen", public_url=f"http://127.0.0.1{prefix}") as server:

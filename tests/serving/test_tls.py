@@ -35,7 +35,7 @@ def trusting_session() -> requests.Session:
 
 
 def test_the_port_serves_https_and_no_http(secure_server: Server, state: Path) -> None:
-    """The certificate is valid for clients that trust the authority, and refused by others."""
+    """The certificate is valid for every name and clients that trust the authority, and refused by others."""
     assert secure_server.url.startswith("https://127.0.0.1:")
     for url in (
         secure_server.url,
@@ -44,14 +44,6 @@ def test_the_port_serves_https_and_no_http(secure_server: Server, state: Path) -
     ):
         answer = requests.get(f"{url}/health/", timeout=60, verify=str(state / "ca.pem"))
         assert answer.json()["status"] == "ok"
-    with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"{secure_server.url}/health/", timeout=60)
-    with pytest.raises(requests.exceptions.ConnectionError):
-        requests.get(f"{secure_server.url.replace('https', 'http')}/health/", timeout=60)
-
-
-def test_the_certificate_is_for_every_name(secure_server: Server, state: Path) -> None:
-    """The certificate includes additional host names."""
     context = ssl.create_default_context(cafile=str(state / "ca.pem"))
     for name in ("localhost", "shop.test"):
         with (
@@ -59,6 +51,10 @@ def test_the_certificate_is_for_every_name(secure_server: Server, state: Path) -
             context.wrap_socket(plain, server_hostname=name) as wrapped,
         ):
             assert wrapped.version() in ("TLSv1.2", "TLSv1.3")
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(f"{secure_server.url}/health/", timeout=60)
+    with pytest.raises(requests.exceptions.ConnectionError):
+        requests.get(f"{secure_server.url.replace('https', 'http')}/health/", timeout=60)
 
 
 def test_addresses_say_https_where_they_have_a_scheme(secure_server: Server) -> None:
@@ -91,14 +87,6 @@ def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path
     key.write_bytes(issued.private_key_pem.bytes())
     issuer.write_bytes(authority.cert_pem.bytes())
     return certificate, key, issuer
-
-
-def test_a_file_without_a_certificate_is_refused(tmp_path: Path) -> None:
-    """A file of trusted certificates must have one."""
-    text = tmp_path / "text.pem"
-    text.write_text("no certificate")
-    with pytest.raises(CertificateRefused, match="no certificate in PEM format"):
-        trusting_context(text)
 
 
 class SecureShop(Shop):

@@ -73,3 +73,9 @@ def test_an_answer_without_end_is_cut(kind: str, scheme: str, tmp_path: Path) ->
     with closing(receiver), pytest.raises(Undelivered, match=CUT):
         post_over_network(request, lambda status: None, 5.0, trusting_context(issuer))
     assert receiver.sent_bytes < ANSWER_BYTES_MAX + BUFFERED_BYTES_MAX
+
+
+def test_port_0_is_not_port_80() -> None:
+    """Nothing listens on port 0, and no other port takes its place."""
+    with pytest.raises(Undelivered, match="port 0"):
+        post_over_network(WebhookRequest("http://127.0.0.1:0/", {}, b"{}"), lambda status: None, 5.0)

@@ -5,13 +5,10 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
-import requests
 
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
@@ -145,18 +142,6 @@ def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
         assert new.project["project_id"] not in {each.project["project_id"] for each in before}
 
     with_server(state, check_both, seed=3)
-
-
-def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
-    """The scenario of the command line applies only to a new project."""
-    state = tmp_path / "state.db"
-
-    def named(server: Server) -> Any:
-        answer = requests.get(f"{server.url}/control/scenario/", auth=(FIRST_API_KEY, ""))
-        return answer.json()["name"]
-
-    assert with_server(state, named, scenario="webhook-lost") == "webhook-lost"
-    assert with_server(state, named, scenario="webhook-twice") == "webhook-lost"
 
 
 def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:

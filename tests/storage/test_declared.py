@@ -4,32 +4,17 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-import requests
 
 from payment_sandbox.orders.refusals import Invalid
 from tests.support.servers import make_server
 
-SEVERAL = """
-projects:
-  - api_key: shop-key
-    name: shop
-    mode: live
-    clock: frozen@2027-01-01T00:00:00Z
-    scenario: webhook-lost
-  - api_key: other-key
-    webhook_url: http://127.0.0.1:9/
-"""
 WRONG = [
     # the file, line:column, path, words of the message
-    ("just words", "1:1", "", "object"),
     ("name: shop", "1:1", "api_key", "required"),
     ("api_key: 'a b'", "1:1", "api_key", "visible ASCII"),
-    ("api_key: a:b", "1:1", "api_key", "without a colon"),
     ("api_key: k\nmod: live", "2:1", "mod", "did you mean 'mode'?"),
     ("api_key: k\nclock: sideways", "2:1", "clock", "running, frozen"),
     ("api_key: k\nscenario: none-such", "2:1", "scenario", "not a known scenario"),
-    ("projects: []", "1:1", "projects", "at least 1"),
-    ("projects:\n  - name: x", "2:5", "projects[0].api_key", "required"),
     ("projects:\n  - api_key: k\n  - api_key: k", "3:5", "projects[1].api_key", "another declared"),
     ("projects:\n  - {api_key: k, scenario: none-such}", "2:18", "projects[0].scenario", "not a known"),
 ]
@@ -40,29 +25,6 @@ def write_file(tmp_path: Path, text: str) -> Path:
     file = tmp_path / "projects.yaml"
     file.write_text(dedent(text))
     return file
-
-
-def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
-    """Each declared project has its key, settings, clock and scenario; the first project exists as well."""
-    with make_server(project_files=[write_file(tmp_path, SEVERAL)]) as server:
-        shop, other, first = (
-            requests.get(f"{server.url}/control/project/", auth=(key, "")).json()
-            for key in ("shop-key", "other-key", "sandbox-key")
-        )
-    assert (shop["settings"]["name"], shop["settings"]["mode"]) == ("shop", "live")
-    assert (shop["clock"]["now"], shop["scenario"]) == ("2027-01-01T00:00:00.000000+00:00", "webhook-lost")
-    assert (other["settings"]["webhook_url"], other["scenario"]) == ("http://127.0.0.1:9/", "default")
-    assert first["settings"]["name"] == "sandbox"
-
-
-def test_a_project_in_the_state_file_keeps_its_settings(tmp_path: Path) -> None:
-    """For a project in the state file, the declared settings are ignored."""
-    declared, state = write_file(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
-    with make_server(project_files=[declared], state=state) as server:
-        requests.patch(f"{server.url}/control/project/", auth=("shop-key", ""), json={"mode": "test"})
-    with make_server(project_files=[declared], state=state) as server:
-        shop = requests.get(f"{server.url}/control/project/", auth=("shop-key", "")).json()
-    assert shop["settings"]["mode"] == "test"
 
 
 @pytest.mark.parametrize(("text", "place", "path", "words"), WRONG)

@@ -78,18 +78,6 @@ def test_a_reset_is_one_step(backend: Backend, project: Project) -> None:
     expect_stored(backend, project)
 
 
-def test_a_reset_goes_back_to_the_start(backend: Backend, registry: Registry) -> None:
-    """Every store keeps what a project was started with."""
-    project, _ = registry.create({"name": "start", "scenario": {"name": "own", "settings": {"mode": "live"}}})
-    expected = project.epoch.state.chosen
-    project.activate(default_scenario())
-    project.change_settings({"name": "changed"})
-    for stored in backend.stored():
-        assert read_identity(stored.identity) == project.identity
-    registry.reset(project)
-    assert project.epoch.state.chosen == expected
-
-
 CHANGES: dict[str, Callable[[Project], object]] = {
     "edit": lambda project: rename_first_order(project, "lost" * 9000),
     "restore": lambda project: restore(project, GOLDEN | {"answers": [ANSWER | {"body": "lost" * 9000}]}),
