@@ -20,8 +20,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 PROGRAMS: Final = Path(__file__).parent / "programs"
 IN_PROCESS: Final = {
     "flask": "Flask", "django": "Django", "fastapi": "FastAPI", "starlette": "Starlette", "litestar": "Litestar",
-    "quart": "Quart", "bottle": "Bottle", "falcon": "Falcon", "pyramid": "Pyramid", "cherrypy": "CherryPy",
-    "connexion": "Connexion", "blacksheep": "BlackSheep",
+    "quart": "Quart",
 }  # fmt: skip
 ON_PORT: Final = {"aiohttp": "aiohttp", "tornado": "Tornado"}
 EXTRAS: Final = ("flask-wtf", "starlette-csrf", "httpx2")

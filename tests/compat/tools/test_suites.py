@@ -7,11 +7,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from payment_sandbox.client.client import SandboxClient
-from tests.compat.packages import from_debian, python_with, version_in
+from tests.compat.packages import python_with, version_in
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT
-from tests.support.servers import make_server
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 PROGRAMS: Final = Path(__file__).parent / "programs"
@@ -87,20 +85,3 @@ def test_a_tool_runs_payment_tests(tool: Tool, tmp_path: Path, record_property: 
         ("test tool", tool.name, version_in(python_with("test-tools", PACKAGES), tool.package), tool.printed),
     )
     run(tool, tmp_path)
-
-
-@pytest.mark.parametrize("where", ["in this process", "served"])
-def test_libfaketime_does_not_move_a_frozen_clock(
-    where: str, tmp_path: Path, record_property: Callable[..., None]
-) -> None:
-    """A project begins at the library's time, or at the real time of a server, and stays there."""
-    (library,) = from_debian(("libfaketime",)).rglob("libfaketime.so.1")
-    record_property("tool", ("test tool", f"libfaketime, {where}", "0.9.10", "4 passed"))
-    moved = (f"LD_PRELOAD={library}", "FAKETIME=@2019-01-01 00:00:00")
-    tool = plugin("pytest", "suite_plain.py suite_clock.py", "4 passed")
-    if where == "in this process":
-        run(tool, tmp_path, *moved, "YEAR=2019")
-        return
-    with make_server() as server:
-        year = SandboxClient(server.url, "sandbox-key").clock.now.year
-        run(tool, tmp_path, *moved, f"YEAR={year}", f"SANDBOX_URL={server.url}")
