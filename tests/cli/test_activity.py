@@ -3,13 +3,11 @@
 import json
 import signal
 from collections.abc import Callable
-from threading import Event
 from typing import Any
 
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import Activity
 from payment_sandbox.serving.server import Server
 from tests.cli.conftest import PrintedLines, Serve, printing
 from tests.cli.test_serve import url_in
@@ -141,26 +139,6 @@ def test_a_full_or_closed_pipe_stops_only_the_output(serve: Serve) -> None:
             process.stdout.close()
     process.send_signal(signal.SIGTERM)
     assert process.wait() == 0
-
-
-def test_events_that_were_dropped_are_counted(printing_server: Server, printed: PrintedLines) -> None:
-    """A line has the number of skipped events."""
-    released, read = Event(), Event()
-
-    def slow(data: bytes) -> int:
-        read.set()
-        released.wait(60)
-        return printed.write(data)
-
-    project = printing_server.registry.all()[0]
-    with Activity(as_json=False, write=slow) as activity:
-        activity.on_opened(project)
-        project.events.publish("waiting", at="2026-03-01T12:00:00", order_id="1", label="first")
-        assert read.wait(60)
-        for number in range(1500):
-            project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="more")
-        released.set()
-        printed.wait_for("500 events skipped: too many to print")
 
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)])

@@ -128,24 +128,6 @@ def test_an_order_is_identified_by_a_prefix_of_its_id(client: SandboxClient) -> 
     assert result.output == f"order {order_id} is completed\n"
 
 
-def test_pay_chooses_a_method_where_the_customer_would(client: SandboxClient) -> None:
-    """A hosted order is paid by card unless a method is given."""
-    trigger(client, "hosted")
-    assert invoke(client, "pay", "--card", "challenge").output.endswith("is completed\n")
-    order = trigger(client, "hosted")["order"]
-    invoke(client, "pay", "--payment-method", "bank-redirect-nl")
-    assert client.overview(order["id"])["order"]["transactions"][-1]["payment_method"] == "bank-redirect-nl"
-
-
-def test_a_page_is_opened_in_a_browser(client: SandboxClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address with its scheme is printed and opened."""
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    result = invoke(client, "pay", "--open")
-    assert result.output.strip() == opened[0]
-    assert opened[0].startswith(f"{client.base_url}/pay/")
-
-
 def test_a_null_clears_any_setting(client: SandboxClient) -> None:
     """Each setting returns to its default, whatever its kind; a part of an object leaves the others."""
     before = client.project()["settings"]

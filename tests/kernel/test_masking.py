@@ -90,20 +90,6 @@ def test_masked_json_stays_valid() -> None:
         "order 2026112212345678\ninvoice 2026000123",
         '{"vault_token": "79ef8de3f48599518263517c32bc065e"}',
     ],
-    ids=[
-        "no card has twelve digits and a 4",
-        "a wrong check digit",
-        "a time",
-        "a list",
-        "phone numbers in JSON",
-        "an address",
-        "account numbers",
-        "phone numbers on lines",
-        "dates and times on lines",
-        "amounts in JSON",
-        "numbers of orders",
-        "a stored card",
-    ],
 )
 def test_other_texts_stay(text: str) -> None:
     """Order numbers, times, lists and similar texts are not masked."""

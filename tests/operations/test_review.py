@@ -56,13 +56,6 @@ def reads_before_it_retries(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.create(card())
 
 
-def sells_the_same_twice(sandbox: Sandbox, shop: Shop) -> None:
-    """Create equal orders for two customers while responses are slow."""
-    sandbox.put("/control/faults/", {"faults": [{"then": {"latency": 0.01}}]})
-    for _ in range(2):
-        sandbox.place(card())
-
-
 def remembers_what_it_refunded(sandbox: Sandbox, shop: Shop) -> None:
     """Refund once, however many webhooks arrive."""
     sandbox.put("/control/faults/", TWICE)
@@ -145,13 +138,6 @@ def sends_two_subscribers_the_same(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
-def captures_once_for_simultaneous_copies(sandbox: Sandbox, shop: Shop) -> None:
-    """Capture once for two simultaneous copies."""
-    sandbox.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2, "at_once": True}}]})
-    order = pays(sandbox, MANUAL, amount=2000)
-    captures(sandbox, order["id"])
-
-
 def captures_again_after_a_refusal_that_was_lost(sandbox: Sandbox, shop: Shop) -> None:
     """Capture again after a refusal that was lost."""
     order = sandbox.place(MANUAL, amount=2000)
@@ -217,7 +203,6 @@ RIGHT: list[Story] = [
     returns_a_surplus,
     misses_dropped_webhooks,
     sends_two_subscribers_the_same,
-    captures_once_for_simultaneous_copies,
     follows_every_advice,
     stops_after_a_decline,
     reads_when_the_customer_is_back,
@@ -225,7 +210,6 @@ RIGHT: list[Story] = [
 ALSO_RIGHT: list[Story] = [
     cancels_by_itself,
     reads_before_it_retries,
-    sells_the_same_twice,
 ]
 
 

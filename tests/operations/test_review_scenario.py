@@ -14,28 +14,9 @@ NEVER_MATCHING = [
     # the rules, settings before them, line:column, words of the warning
     (f"- {PAYS}\n- when: {{{CARD}}}\n  {PAYS}", "", "4:3", "rules[0] always matches first"),
     (f"- when: {{{CARD}}}\n  {PAYS}\n- when: {{{CARD}, attempt: 2}}\n  {PAYS}", "", "5:3", "rules[0]"),
-    (
-        f"- when: {{amount: {{gte: 100}}}}\n  {PAYS}\n- when: {{amount: {{gt: 99, lt: 500}}}}\n  {PAYS}",
-        "",
-        "5:3",
-        "rules[0]",
-    ),
     (f"- when: {{amount: {{lte: 9}}}}\n  {PAYS}\n- when: {{amount: 9}}\n  {PAYS}", "", "5:3", "rules[0]"),
     (
         f'- when: {{merchant_order_id: "a*"}}\n  {PAYS}\n- when: {{merchant_order_id: "ab-*"}}\n  {PAYS}',
-        "",
-        "5:3",
-        "rules[0]",
-    ),
-    (
-        f'- when: {{customer: {{country: "*"}}}}\n  {PAYS}\n- when: {{{CARD}}}\n  {PAYS}',
-        "",
-        "5:3",
-        "rules[0]",
-    ),
-    (
-        "- when: {refund: true}\n  then: {processor: fails}\n"
-        "- when: {refund: true, amount: 5}\n  then: {processor: settles}",
         "",
         "5:3",
         "rules[0]",
@@ -44,23 +25,14 @@ NEVER_MATCHING = [
     ("- when: {refund: true}\n  then: {customer: pays}", "", "4:3", "depend on processor"),
     (f"- when: {{payment_method: wallet-apple}}\n  {PAYS}", "", "3:10", "test mode"),
     (f"- when: {{payment_method: [credit-card, bank-redirect-be]}}\n  {PAYS}", "", "3:10", "with bank-r"),
-    ("- when: {payment_method: bank-transfer}\n  then: {credit: {after: P2D}}", "", "3:10", "test mode"),
     ("- then: {credit: {after: P2D}}", "", "3:3", "test mode"),
     (f"- when: {{amount: {{gte: 50, lt: 10}}}}\n  {PAYS}", "", "3:10", "matches no amount"),
-    (f"- when: {{amount: 0}}\n  {PAYS}", "", "3:10", "the smallest amount is 1"),
     (f"- when: {{customer: {{email_adress: x}}}}\n  {PAYS}", "", "3:21", "did you mean 'email_address'?"),
     (
         f"- when: {{payment_method: wallet-web}}\n  {PAYS}",
         "settings: {payment_methods: [credit-card]}\n",
         "4:10",
         "settings disable",
-    ),
-    (
-        "- when: {refund: true, payment_method: credit-card}\n  then: {processor: fails}\n"
-        "- when: {refund: true, payment_method: credit-card}\n  then: {processor: fails}",
-        "",
-        "5:3",
-        "rules[0]",
     ),
     ("- when: {refund: true, attempt: 2}\n  then: {processor: fails}", "", "3:24", "matches no refund"),
     (
@@ -69,16 +41,21 @@ NEVER_MATCHING = [
         "4:26",
         "has no effect",
     ),
+    (
+        f"- {PAYS}\nwebhooks:\n- then: {{drop: true}}\n- when: {{attempt: 1}}\n  then: {{answer: 500}}",
+        "",
+        "6:3",
+        "webhooks[0] always matches first",
+    ),
     ("- when: {payment_method: invoice-later-b}\n  then: {screening: error}", "", "4:3", "can never happen"),
 ]
 FINE = [
     f"- when: {{{CARD}}}\n  times: 1\n  {PAYS}\n- when: {{{CARD}}}\n  {PAYS}",
     f"- when: {{{CARD}}}\n  {PAYS}\n- {PAYS}",
-    "- then: {customer: pays}\n- then: {processor: fails}",
     f"- when: {{amount: {{gt: 100}}}}\n  {PAYS}\n- when: {{amount: {{gte: 100}}}}\n  {PAYS}",
     f'- when: {{merchant_order_id: "a?"}}\n  {PAYS}\n- when: {{merchant_order_id: "a*"}}\n  {PAYS}',
-    f'- when: {{customer: {{country: "N*"}}}}\n  {PAYS}\n- {PAYS}',
     "- when: {payment_method: bank-transfer}\n  then: {credit: never}",
+    f"- when: {{payment_method: wallet-apple}}\n  {PAYS}\n- then: {{credit: {{after: P2D}}}}\n{LIVE}",
     f"- when: {{refund: true}}\n  then: {{processor: fails}}\n- {PAYS}",
 ]
 
@@ -106,22 +83,6 @@ def test_a_rule_that_never_matches_is_named(
 def test_a_rule_that_can_match_is_not_named(tmp_path: Path, rules: str) -> None:
     """A rule after one that is limited, narrower or unrelated is not reported."""
     assert check_rules(tmp_path, rules) == []
-
-
-def test_a_webhook_rule_in_vain_is_named(tmp_path: Path) -> None:
-    """Rules for webhooks that never match are reported."""
-    file = tmp_path / "x.yaml"
-    file.write_text(
-        "name: x\nwebhooks:\n  - then: {drop: true}\n  - when: {attempt: 1}\n    then: {answer: 500}"
-    )
-    (warning,) = check_file(file)[1]
-    assert (warning.line, warning.path) == (4, "webhooks[1]")
-
-
-def test_live_mode_accepts_all_rules(tmp_path: Path) -> None:
-    """Rules that are impossible in test mode are accepted in live mode."""
-    rules = "- when: {payment_method: wallet-apple}\n  then: {customer: pays}\n- then: {credit: {after: P2D}}"
-    assert check_rules(tmp_path, rules, LIVE) == []
 
 
 def test_an_alias_of_the_scenario_is_a_method(tmp_path: Path) -> None:

@@ -26,15 +26,6 @@ def test_unsent_webhooks_are_listed_on_request(sandbox: Sandbox) -> None:
     ] * 2
 
 
-def test_a_project_with_an_address_has_no_unsent_webhooks(watched: Sandbox, shop: Shop) -> None:
-    """Neither a delivered nor a failed webhook is unsent."""
-    watched.pay(watched.place(card()))
-    shop.answer = lambda received: 500
-    watched.pay(watched.place(card()))
-    watched.settle()
-    assert watched.webhooks(state="unsent") == []
-
-
 def test_all_unsent_webhooks_are_delivered_to_an_address(sandbox: Sandbox, shop: Shop) -> None:
     """Each is sent once, with the body of a webhook, and is a delivery with attempts and retries from then on."""
     order = sandbox.pay(sandbox.place(card()))

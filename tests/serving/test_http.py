@@ -232,23 +232,6 @@ def test_a_trailer_does_not_authenticate(server: Server) -> None:
     assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("version", "length", "is_continued"), [("1.0", 100, False), ("1.1", 2 << 20, False), ("1.1", 100, True)]
-)
-def test_no_100_continue_before_a_refusal(
-    server: Server, version: str, length: int, is_continued: bool
-) -> None:
-    """No 100 is sent to HTTP/1.0 clients or for a body over the limit."""
-    with connect(server) as connection:
-        lines = (AUTH.strip(), b"Expect: 100-continue", b"Content-Length: %d" % length)
-        connection.sendall(head(f"POST /v1/orders/ HTTP/{version}", *lines))
-        if version == "1.0":
-            connection.sendall(ORDER.ljust(length))
-        status = int(connection.recv(1000).split()[1])
-    assert (status == 100) == is_continued
-    assert status in (100, 413, 415)
-
-
 def test_a_connection_that_is_reset_by_its_client_is_forgotten(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,13 +24,8 @@ OWN_FILES = "access_log off;" + "".join(
 COMMANDS = {
     "proxy.cfg": ["haproxy", "-db", "-f"],
     "proxy.conf": [
-        "nginx",
-        "-e",
-        "stderr",
-        "-g",
+        *["nginx", "-e", "stderr", "-p", ".", "-g"],
         "daemon off; master_process off; pid nginx.pid;",
-        "-p",
-        ".",
         "-c",
     ],
 }

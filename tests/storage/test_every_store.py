@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -187,31 +187,6 @@ def test_the_journal_is_restored(durable: Backend, project: Project) -> None:
     assert not stored_journal(project)
 
 
-def test_records_can_be_added_before_the_saved_journal_is_read(
-    durable: Backend, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The saved journal is read on first access, is retried after an error, and precedes new records."""
-    before, after = (
-        ReachedStatus(f"status-{number}", "o", None, None, "open", project.now(), project.now(), None)
-        for number in (1, 2)
-    )
-    project.epoch.journal.add([before])
-    save_new_records(project)
-    journal, store = resume(durable, project).epoch.journal, project.epoch.store
-    with monkeypatch.context() as patched:
-        patched.setattr(type(store), "journal_rows", _refuse)
-        journal.add([after])
-        with pytest.raises(NotStored):
-            journal.of(ReachedStatus)
-    save_new_records(project)
-    assert journal.of(ReachedStatus) == [before, after]
-    assert journal.dropped_count == 0
-
-
-def _refuse(store: object, number_max: int) -> NoReturn:
-    raise NotStored("the test", "not now", is_full=False)
-
-
 def stored_journal(project: Project) -> Sequence[JournalRow]:
     """Return the stored records of the journal."""
     return project.epoch.store.journal_rows(10 * RECORDS_MAX)
@@ -221,14 +196,6 @@ def resume(backend: Backend, project: Project) -> Project:
     """Resume the project as the next server would."""
     (stored,) = backend.stored()
     return resume_project(project.identity, stored, SERVICES, backend.storages.create_store, "test")
-
-
-def test_a_journal_is_bounded(durable: Backend, project: Project) -> None:
-    """The oldest records are removed from the store, as from memory."""
-    store = project.epoch.store
-    store.save_journal_rows([JournalRow("status", number, "{}") for number in (1, 2, 3)])
-    store.save_journal_rows([JournalRow("status", RECORDS_MAX + 2, "{}")])
-    assert [row.number for row in stored_journal(project)] == [2, 3, RECORDS_MAX + 2]
 
 
 def test_settings_of_a_newer_server_are_kept_and_ignored(durable: Backend, project: Project) -> None:

@@ -60,28 +60,20 @@ TOOLS: Final = (
 )
 
 
-def run(tool: Tool, folder: Path, *variables: str) -> str:
-    """Run the suite of a tool in a copy of its folder; return its version."""
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_tool_runs_payment_tests(tool: Tool, tmp_path: Path, record_property: Callable[..., None]) -> None:
+    """The three tests pass."""
     python = python_with("test-tools", PACKAGES)
-    shutil.copytree(PROGRAMS, folder, dirs_exist_ok=True)
-    environment = dict(variable.split("=", 1) for variable in (*tool.variables, *variables))
-    environment |= {
+    version = version_in(python, tool.package)
+    record_property("tool", ("test tool", tool.name, version, tool.printed))
+    shutil.copytree(PROGRAMS, tmp_path, dirs_exist_ok=True)
+    environment = {
+        **dict(variable.split("=", 1) for variable in tool.variables),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PAYMENT_SANDBOX_REVIEW": "off",
         "PYTHONPATH": f"{ROOT / 'sandbox'}:.",
     }
-    result = run_program([python, "-W", "error", "-m", *tool.command.split()], folder, 200, **environment)
+    result = run_program([python, "-W", "error", "-m", *tool.command.split()], tmp_path, 200, **environment)
     printed = result.stdout[-3000:] + result.stderr[-3000:]
     assert result.returncode == 0, printed
     assert tool.printed in printed, printed
-    return version_in(python, tool.package)
-
-
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_tool_runs_payment_tests(tool: Tool, tmp_path: Path, record_property: Callable[..., None]) -> None:
-    """The three tests pass."""
-    record_property(
-        "tool",
-        ("test tool", tool.name, version_in(python_with("test-tools", PACKAGES), tool.package), tool.printed),
-    )
-    run(tool, tmp_path)
