@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
 from contextvars import copy_context
+from datetime import timedelta
 from functools import cache, lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from io import BufferedReader
@@ -146,6 +147,9 @@ def normal_host(name: str) -> str:
     return name.lower().rstrip(".").strip("[]")
 
 
+MILLISECOND: Final = timedelta(milliseconds=1)
+
+
 class Posting:
     """One POST in flight. The status line counts as the answer, even if the body fails."""
 
@@ -162,8 +166,8 @@ class Posting:
         self._timeout_seconds = timeout_seconds
         self._receiver = receiver
         self._answer: Future[Reply] = Future()
-        self.sent_at = wall_now()
         self.late_at_seconds = monotonic_seconds() + timeout_seconds
+        self.sent_at = wall_now()
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
@@ -248,8 +252,8 @@ class Posting:
             self._warning = "redirects are not followed" if status in REDIRECTS else None
 
     def _create_reply(self, body: str, error: str | None, traceback: str | None) -> Reply:
-        remaining_seconds = self.late_at_seconds - monotonic_seconds()
-        duration_ms = (self._timeout_seconds - remaining_seconds) * 1000
+        took = wall_now() - self.sent_at  # by the clock of all records, so that their order is right
+        duration_ms = max(took / MILLISECOND, 0.0)
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error, self._warning, traceback)
 
