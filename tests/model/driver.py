@@ -1,14 +1,19 @@
 """Sends the calls of the model to a sandbox; calls that no merchant can make go to its control API."""
 
+import json
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from payment_sandbox.testing.clients.in_process import InProcess
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.model.answers import Json, ServiceAnswer
 from tests.model.specification import calls
 from tests.support.driver import CUSTOMER, LINES, NOBODY
+from tests.support.in_process import project_of
 
 ISSUER: Final = "SBXANL2A"
 ORDERS_PATH: Final = "/v1/orders/"
@@ -39,6 +44,53 @@ class SessionCaller:
         answer = self._session.request(method, self._url + path, json=body, headers=headers)
         data = answer.json() if answer.content else None
         return ServiceAnswer(method, path, body, answer.status_code, answer.headers, data)
+
+
+class CheckedCaller:
+    """Calls an engine in this process, without an HTTP client, and checks that a refused call changes nothing."""
+
+    def __init__(self, sandbox: PaymentSandbox) -> None:
+        assert sandbox.server.in_process is not None, "its state can be compared"
+        self._in_process = InProcess(sandbox.server.in_process)
+        self._url, self._key = sandbox.base_url, sandbox.api_key
+        self._headers = [
+            ("Authorization", f"Basic {b64encode(f'{self._key}:'.encode()).decode()}"),
+            ("Content-Type", "application/json"),
+        ]
+        self._project = project_of(sandbox)
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> ServiceAnswer:
+        """Make a call."""
+        if method == "GET":
+            return self._send(method, path, body, headers or {})
+        before = self._state()
+        answer = self._send(method, path, body, headers or {})
+        if answer.status >= 400:
+            assert self._state() == before, answer.summary
+        return answer
+
+    def _send(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> ServiceAnswer:
+        sent = b"" if body is None else json.dumps(body).encode()
+        head = [*self._headers, *headers.items()]
+        answer = self._in_process.send(method, self._url + path, head, sent, self._key, None)
+        data = json.loads(answer.content or "null")
+        return ServiceAnswer(method, path, body, answer.status_code, dict(answer.headers), data)
+
+    def _state(self) -> Any:
+        epoch = self._project.epoch
+        deliveries = [(each.id, len(each.attempts)) for each in epoch.store.deliveries()]
+        agenda = [(due.at, due.sequence) for due in epoch.timeline]
+        orders = [self._project.find_order(order_id) for order_id in epoch.store.order_ids()]
+        return (
+            orders,
+            [order.version for order in orders],
+            agenda,
+            deliveries,
+            epoch.state,
+            epoch.timeline.now,
+        )
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.model.books import CheckedCaller
+from tests.model.driver import CheckedCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, StoredSnapshot
 from tests.model.letters import (
     AMOUNT,

@@ -37,7 +37,7 @@ def run_on_file(state: Path) -> Iterator[ProjectFactory]:
 
 
 def test_random_calls_and_events_agree(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The model allows every response and every later read, and the books balance after each call."""
+    """The model allows every response and every later read, and a refused call changes nothing."""
     walk(in_process(payment_sandbox_server), examples=4, steps=25, seed=DAY)
 
 

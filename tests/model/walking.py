@@ -16,8 +16,7 @@ from hypothesis.stateful import (
 )
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.model.books import CheckedCaller
-from tests.model.driver import MerchantCaller, SessionCaller
+from tests.model.driver import CheckedCaller, MerchantCaller, SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge
 from tests.model.letters import (
     AMOUNT,
@@ -51,7 +50,7 @@ ProjectFactory = Callable[[dict[str, Any]], WalkedProject]
 
 
 def in_process(server: PaymentSandboxServer) -> ProjectFactory:
-    """Return a factory of projects in a server that is called without sockets, and whose books are checked."""
+    """Return a factory of projects in a server that is called without sockets."""
 
     def create_project(options: dict[str, Any]) -> WalkedProject:
         project = server.project(options)
@@ -128,16 +127,9 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.judge.shop.orders)
     @rule(data=st.data())
     def change_order(self, data: st.DataObject) -> None:
-        self.change_random_order(data)
-
-    @precondition(lambda self: self.judge.shop.orders)
-    @rule(data=st.data())
-    def change_order_again(self, data: st.DataObject) -> None:
-        self.change_random_order(data)
-
-    def change_random_order(self, data: st.DataObject) -> None:
-        number = data.draw(st.integers(0, len(self.judge.shop.orders) - 1))
-        self.judge.make_call(data.draw(st.sampled_from(calls_on_order(self.judge.shop, number))))
+        for _ in range(2):
+            number = data.draw(st.integers(0, len(self.judge.shop.orders) - 1))
+            self.judge.make_call(data.draw(st.sampled_from(calls_on_order(self.judge.shop, number))))
 
     @rule(data=st.data())
     def pass_time(self, data: st.DataObject) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.model.specification.money import line_authorization, paid_lines
-from tests.model.specification.records import Attempt, Order, Refund, Shop, Webhook
+from tests.model.specification.records import Attempt, Order, Refund, Shop
 
 Json = dict[str, Any]
 
@@ -17,10 +17,15 @@ def read_order(shop: Shop, number: int) -> Json:
         "status": order.status,
         "flags": flags(shop, order),
         "transactions": [read_attempt(shop, order, attempt) for attempt in order.attempts],
-        "webhooks": [read_webhook(webhook) | {"url": order.webhook_url} for webhook in order.webhooks],
-        "refunds": [read_refund(refund) for refund in order.refunds],
+        "webhooks": read_webhooks(order, url=order.webhook_url),
+        "refunds": [  # readable as orders (SET-48)
+            {"amount": refund.amount, "status": refund.status, "webhooks": read_webhooks(refund)}
+            for refund in order.refunds
+        ],
+        "amount_details": amount_details(order),
+        "order_line_details": line_details(order),
     }
-    return view | optional_fields(order) | amount_details(order) | line_details(order)
+    return view | optional_fields(order)
 
 
 def optional_fields(order: Order) -> Json:
@@ -101,38 +106,34 @@ def amount_details(order: Order) -> Json:
     voided = min(voided, order.amount - captured)
     view = {"original": order.amount, "captured": captured, "voided": voided}
     view["remaining"] = order.amount - captured - voided
-    return {"amount_details": view | ({"received": order.received} if order.received > order.amount else {})}
+    return view | ({"received": order.received} if order.received > order.amount else {})
 
 
-def line_details(order: Order) -> Json:
+def line_details(order: Order) -> list[Json]:
     """Return ``order_line_details`` (LDET-01 to LDET-04).
 
     Numbers are strings, and entries of quantity 0 are omitted (contract).
     """
     authorization, lines = line_authorization(order), paid_lines(order)
     is_over = authorization is not None and authorization.is_expired
-    parts = {"authorized": (0,) * len(order.lines) if is_over else lines.unnamed}
-    parts |= {"captured": lines.captured, "voided": lines.voided}
-    entries = [
-        {"merchant_order_line_id": line.id, "amount": str(line.amount), "status": status}
-        | {"quantity": str(quantities[index])}
+    authorized = (0,) * len(order.lines) if is_over else lines.unnamed
+    parts = {"authorized": authorized, "captured": lines.captured, "voided": lines.voided}
+    return [
+        {
+            "merchant_order_line_id": line.id,
+            "amount": str(line.amount),
+            "status": status,
+            "quantity": str(count),
+        }
         for status, quantities in parts.items()
-        for index, line in enumerate(order.lines)
-        if quantities[index]
+        for line, count in zip(order.lines, quantities, strict=True)
+        if count
     ]
-    return {"order_line_details": entries}
 
 
-def read_webhook(webhook: Webhook) -> Json:
-    """Return a webhook as in GET /control/webhooks/ (HOOK-11, CTL-21)."""
-    return {"state": webhook.state, "attempts": webhook.attempts, "since": webhook.created_at}
-
-
-def read_refund(refund: Refund) -> Json:
-    """Return a refund, which is readable as an order (SET-48)."""
-    return {
-        "amount": refund.amount,
-        "status": refund.status,
-        "is-refund": True,
-        "webhooks": [read_webhook(webhook) for webhook in refund.webhooks],
-    }
+def read_webhooks(owner: Order | Refund, **fields: Any) -> list[Json]:
+    """Return webhooks as in GET /control/webhooks/ (HOOK-11, CTL-21)."""
+    return [
+        {"state": webhook.state, "attempts": webhook.attempts, "since": webhook.created_at, **fields}
+        for webhook in owner.webhooks
+    ]

@@ -24,26 +24,22 @@ REAL_TIME_FIELDS: Final = re.compile(r'"(real_at|duration_ms)": ?("[^"]*"|[\d.e-
 TOKEN: Final = re.compile('name="token" value="[^"]*"')
 LAST_NAME: Final = "the last change"
 CONNECTION_HEADERS: Final = (
-    "date",
-    "server",
-    "connection",
-    "keep-alive",
-    "transfer-encoding",
-    "content-length",
+    *("date", "server", "connection", "keep-alive", "transfer-encoding", "content-length"),
 )
 CONTROL_LISTS: Final = (
     *("actions", "agenda", "bankqr", "cards", "clock", "faults", "fidelity", "journal", "orders"),
     *("project", "review", "scenario", "scenarios", "servers", "state", "timeline", "webhooks"),
 )
-RULES: Final = [
-    {"when": {"amount": 777}, "then": {"customer": "pays", "after": "PT2M"}},
-    {"when": {"amount": 778}, "then": {"customer": "fails", "after": "PT2M", "reason": "no money"}},
-]
-WEBHOOKS: Final = [
-    {"when": {"status": "expired", "attempt": 1}, "then": {"answer": 503}},
-    {"when": {"status": "cancelled"}, "then": {"delay": "PT2M"}},
-    {"when": {"status": "error"}, "then": {"duplicate": 2}},
-]
+PAYS, FAILS = {"customer": "pays", "after": "PT2M"}, {"customer": "fails", "after": "PT2M", "reason": "x"}
+BUSY: Final = {
+    "name": "busy",
+    "rules": [{"when": {"amount": 777}, "then": PAYS}, {"when": {"amount": 778}, "then": FAILS}],
+    "webhooks": [
+        {"when": {"status": "expired", "attempt": 1}, "then": {"answer": 503}},
+        {"when": {"status": "cancelled"}, "then": {"delay": "PT2M"}},
+        {"when": {"status": "error"}, "then": {"duplicate": 2}},
+    ],
+}
 
 
 class Recording:
@@ -129,8 +125,29 @@ def end_walk(call: SessionCaller) -> None:
     """Read everything, then make calls that no walk makes, and read everything again."""
     read_everything(call)
     let_events_coincide(call)
-    refuse_and_repeat(call)
-    restore(call)
+    path = f"/v1/orders/{create(call)['id']}/"
+    call("POST", "/v1/orders/", {"currency": "USD", "amount": "1", "transactions": [{}]})
+    call("PATCH", "/v1/orders/")
+    call("PUT", path, {"description": "changed", "status": "completed"})
+    for _ in range(2):
+        call("POST", "/v1/orders/", {"currency": "EUR", "amount": 5}, headers={"Idempotency-Key": "one"})
+    call(
+        "PUT",
+        "/control/faults/",
+        {"faults": [{"when": {"method": "GET", "nth": 2}, "then": {"status": 503}}]},
+    )
+    for _ in range(3):
+        call("GET", path)
+    call("DELETE", "/control/faults/")
+    state = call("GET", "/control/state/").data
+    create(call)
+    call("PUT", "/control/state/", state)
+    newest = call("GET", "/control/webhooks/").data["items"][-1]
+    call("POST", f"/control/webhooks/{newest['id']}/redeliver/", {})
+    call("GET", f"/control/webhooks/{newest['id']}/")
+    read_everything(call)
+    call("POST", "/control/reset/")
+    create(call)
     read_everything(call)
 
 
@@ -150,7 +167,7 @@ def create_pages(call: SessionCaller) -> list[str]:
 
 def let_events_coincide(call: SessionCaller) -> None:
     """Let customers, retries, delayed webhooks and expiries coincide."""
-    call("PUT", "/control/scenario/", {"name": "busy", "rules": RULES, "webhooks": WEBHOOKS})
+    call("PUT", "/control/scenario/", BUSY)
     for amount in (777, 778, 777, 778):
         create(call, amount)
         create(call, expiration_period="PT2M")
@@ -158,34 +175,6 @@ def let_events_coincide(call: SessionCaller) -> None:
     call("GET", "/control/agenda/")
     for target in ({"by": "PT2M"}, {"by": "PT2M"}, {"by": "PT30M"}, {"until": "idle"}):
         call("POST", "/control/clock/advance/", target)
-
-
-def refuse_and_repeat(call: SessionCaller) -> None:
-    """Make invalid, stale and repeated calls, and calls with a fault."""
-    path = f"/v1/orders/{create(call)['id']}/"
-    call("POST", "/v1/orders/", {"currency": "USD", "amount": "1", "transactions": [{}]})
-    call("PATCH", "/v1/orders/")
-    call("PUT", path, {"description": "changed", "status": "completed"})
-    for _ in range(2):
-        call("POST", "/v1/orders/", {"currency": "EUR", "amount": 5}, headers={"Idempotency-Key": "one"})
-    fault = {"when": {"method": "GET", "nth": 2}, "then": {"status": 503}}
-    call("PUT", "/control/faults/", {"faults": [fault]})
-    for _ in range(3):
-        call("GET", path)
-    call("DELETE", "/control/faults/")
-
-
-def restore(call: SessionCaller) -> None:
-    """Restore a snapshot, redeliver a webhook and reset the project."""
-    state = call("GET", "/control/state/").data
-    create(call)
-    call("PUT", "/control/state/", state)
-    newest = call("GET", "/control/webhooks/").data["items"][-1]
-    call("POST", f"/control/webhooks/{newest['id']}/redeliver/", {})
-    call("GET", f"/control/webhooks/{newest['id']}/")
-    read_everything(call)
-    call("POST", "/control/reset/")
-    create(call)
 
 
 def read_everything(call: SessionCaller) -> None:
