@@ -9,10 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import trio
-from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER, place, shop_that
@@ -54,17 +51,6 @@ def test_every_webhook_has_its_own_traceback_and_context(payment_sandbox: Paymen
     tracebacks = [attempt.get("traceback") or "" for attempt in payment_sandbox.webhooks[0]["attempts"]]
     assert [f"LookupError: try {number}" in text for number, text in enumerate(tracebacks, 1)] == [True, True]
     assert seen == ["first", "second"]
-
-
-def test_a_synchronous_endpoint_is_reported(payment_sandbox: PaymentSandbox) -> None:
-    """The timeline reports that a synchronous endpoint ran on a worker thread."""
-
-    def fail(request: Request) -> Response:
-        raise LookupError("no such table")
-
-    payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", fail, methods=["POST"])]))
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert "The framework ran the handler on a worker thread" in payment_sandbox.timeline()
 
 
 async def pay_and_expire(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:
@@ -204,23 +190,3 @@ async def test_a_handler_that_calls_for_another_project(
         await payment_sandbox.aio.act(order_id, action="visit")
     assert len(order_ids) == 1
     assert payment_sandbox.webhooks[0]["state"] == "delivered"
-
-
-@pytest.mark.asyncio
-async def test_a_separate_loop_survives_a_late_end_of_a_handler(payment_sandbox: PaymentSandbox) -> None:
-    """A separate loop handles the next webhook although a cancelled handler has not ended."""
-    seen: Seen = []
-
-    async def linger(order_id: str) -> None:
-        seen.append(order_id)
-        if len(seen) == 1:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                await asyncio.sleep(0.8)
-
-    payment_sandbox.deliver_to(starlette(linger))
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert len(seen) == 2
-    assert [webhook["state"] for webhook in payment_sandbox.webhooks] == ["pending", "delivered"]

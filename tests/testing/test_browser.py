@@ -11,22 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-
-ORDER = {
-    "currency": "EUR",
-    "amount": 5,
-    "return_url": "http://shop.example/thanks?lang=nl",
-    "transactions": [{"payment_method": "wallet-web"}],
-}
-
-
-@pytest.fixture
-def order(payment_sandbox: PaymentSandbox) -> dict[str, Any]:
-    """A new order with a return address."""
-    order: dict[str, Any] = payment_sandbox.session.post(
-        f"{payment_sandbox.base_url}/v1/orders/", json=ORDER
-    ).json()
-    return order
+from tests.support.in_process import place
 
 
 def flask_shop(barrier: Barrier) -> Flask:
@@ -70,17 +55,11 @@ def starlette_shop(barrier: Barrier) -> Starlette:
         return PlainTextResponse("bought")
 
     async def thanks(request: Request) -> Response:
-        return PlainTextResponse(
-            " ".join(request.query_params[name] for name in ("order_id", "project_id", "lang"))
-        )
+        names = ("order_id", "project_id", "lang")
+        return PlainTextResponse(" ".join(request.query_params[name] for name in names))
 
-    return Starlette(
-        routes=[
-            Route("/cart", cart, methods=["GET", "POST"]),
-            Route("/buy", buy, methods=["POST"]),
-            Route("/thanks", thanks),
-        ]
-    )
+    routes = [Route("/cart", cart, methods=["GET", "POST"]), Route("/buy", buy, methods=["POST"])]
+    return Starlette(routes=[*routes, Route("/thanks", thanks)])
 
 
 @pytest.fixture(params=[flask_shop, starlette_shop], ids=["wsgi", "asgi"])
@@ -89,54 +68,27 @@ def app(request: pytest.FixtureRequest) -> Any:
     return request.param(Barrier(2, timeout=60))
 
 
-def test_the_browser_keeps_cookies_and_follows_no_redirects(
+def test_a_customer_buys_with_two_clicks_and_returns_in_two_tabs(
     payment_sandbox: PaymentSandbox, app: Any
 ) -> None:
-    """The browser keeps cookies between requests, and does not follow redirects."""
+    """Cookies last, redirects are not followed, two clicks are concurrent, and a return has the service's ids."""
     browser = payment_sandbox.browser(app)
     answer = browser.post("/cart", {"socks": 2})
     assert (answer.status_code, answer.location) == (302, "/cart")
     assert browser.get("/cart").text == "2 socks"
+    assert [answer.text for answer in browser.double_click("/buy")] == ["bought"] * 2
+    order_id = place(payment_sandbox, return_url="http://shop.example/thanks?lang=nl")
+    thanks = f"{order_id} {payment_sandbox.project_id} nl"
+    for tabs in (1, 2):
+        assert [answer.text for answer in browser.returns(order_id, tabs=tabs)] == [thanks] * tabs
+    assert len(payment_sandbox.client.happened()["returns"]) == 2
+    labels = [each["label"] for each in payment_sandbox.client.timeline()]
+    assert {"calls the shop: POST /cart", "returns to the shop"} <= {*labels}
 
 
-def test_a_double_click_sends_concurrent_requests(payment_sandbox: PaymentSandbox, app: Any) -> None:
-    """A double click sends two concurrent requests."""
-    assert [answer.text for answer in payment_sandbox.browser(app).double_click("/buy")] == ["bought"] * 2
-
-
-@pytest.mark.parametrize("tabs", [1, 2])
-def test_the_browser_returns_to_the_shop(
-    payment_sandbox: PaymentSandbox, app: Any, order: dict[str, Any], tabs: int
-) -> None:
-    """A return opens the return address with the IDs that the service adds, in one or more tabs."""
-    answers = payment_sandbox.browser(app).returns(order["id"], tabs=tabs)
-    text = f"{order['id']} {payment_sandbox.project_id} nl"
-    assert [answer.text for answer in answers] == [text] * tabs
-    assert len(payment_sandbox.client.happened()["returns"]) == 1
-
-
-def test_the_timeline_shows_the_browser(
-    payment_sandbox: PaymentSandbox, app: Any, order: dict[str, Any]
-) -> None:
-    """The timeline shows the browser's requests and returns."""
-    browser = payment_sandbox.browser(app)
-    browser.post("/cart", {"socks": 1})
-    browser.returns(order["id"])
-    labels = [timeline_entry["label"] for timeline_entry in payment_sandbox.client.timeline()]
-    assert "calls the shop: POST /cart" in labels
-    assert "returns to the shop" in labels
-
-
-def test_a_return_without_a_return_url_is_refused(payment_sandbox: PaymentSandbox, app: Any) -> None:
-    """A return of an order without a return_url is refused."""
-    order_without_url = payment_sandbox.session.post(
-        f"{payment_sandbox.base_url}/v1/orders/", json={"currency": "EUR", "amount": 5}
-    ).json()
-    with pytest.raises(ValueError, match="has no return_url"):
-        payment_sandbox.browser(app).returns(order_without_url["id"])
-
-
-def test_a_url_is_no_application_for_the_browser(payment_sandbox: PaymentSandbox) -> None:
-    """A URL is refused as an application."""
+def test_what_is_no_application_or_has_no_return_address_is_refused(payment_sandbox: PaymentSandbox) -> None:
+    """The errors say what is expected."""
     with pytest.raises(TypeError, match="WSGI or ASGI"):
         payment_sandbox.browser("http://localhost:3000")
+    with pytest.raises(ValueError, match="has no return_url"):
+        payment_sandbox.browser(flask_shop(Barrier(1))).returns(place(payment_sandbox))

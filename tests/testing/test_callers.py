@@ -11,15 +11,9 @@ from flask import Flask
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.shops.call_origins import is_test_code
-from tests.support.in_process import place, shop_that
+from tests.support.in_process import on_a_loop, place, shop_that
 
 UNREAD = "HOOK-08"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """Run coroutines on asyncio."""
-    return "asyncio"
 
 
 def callers(sandbox: PaymentSandbox) -> list[str]:
@@ -78,58 +72,10 @@ def reads(sandbox: PaymentSandbox, order_id: str) -> None:
     sandbox.session.get(f"{sandbox.base_url}/v1/orders/{order_id}/")
 
 
-def test_the_session_is_the_shops(payment_sandbox: PaymentSandbox) -> None:
-    """A call through the session of the fixture is the shop's, also in the test function."""
-    reads(payment_sandbox, place(payment_sandbox))
-    assert callers(payment_sandbox) == ["shop"]
-
-
-def test_a_thread_of_a_handler_is_the_shop(payment_sandbox: PaymentSandbox) -> None:
-    """A handler answers at once, and a thread that it has started reads the order."""
-    threads: list[Thread] = []
-
-    def read_later(order_id: str) -> None:
-        threads.append(Thread(target=look, args=(payment_sandbox, order_id)))
-        threads[-1].start()
-
-    payment_sandbox.deliver_to(shop_that(read_later))
-    payment_sandbox.act(place(payment_sandbox))
-    for thread in threads:
-        thread.join()
-    assert set(callers(payment_sandbox)) == {"shop"}
-    assert rules(payment_sandbox) == []
-
-
-@pytest.mark.parametrize(
-    ("file", "is_tests"),
-    [
-        ("tests/helpers/orders.py", True),
-        ("test/pay.py", True),
-        ("shop/test_checkout.py", True),
-        ("shop/tests.py", True),
-        ("conftest.py", True),
-        ("shop/checkout.py", False),
-        ("testing/checkout.py", False),
-        ("shop/latest_order.py", False),
-    ],
-)
-def test_code_of_the_tests(file: str, is_tests: bool) -> None:
-    """The name of a file and of its folders says whether it is code of the tests."""
-    assert is_test_code(Path.cwd() / file) == is_tests
-
-
-def test_a_handler_in_the_test_is_the_shop(payment_sandbox: PaymentSandbox) -> None:
-    """A webhook handler reads the order, although the test contains its code."""
-
-    payment_sandbox.deliver_to(shop_that(lambda order_id: look(payment_sandbox, order_id)))
-    payment_sandbox.act(place(payment_sandbox))
-    assert set(callers(payment_sandbox)) == {"shop"}
-    assert rules(payment_sandbox) == []
-
-
 def test_a_job_and_a_page_in_the_test_are_the_shop(payment_sandbox: PaymentSandbox) -> None:
-    """A job, a page and the browser's visit to it read as the shop."""
+    """A job, a page, the browser's visit to it and the fixture's session read as the shop."""
     order_id = place(payment_sandbox)
+    reads(payment_sandbox, order_id)
     shop = Flask(__name__)
 
     @shop.get("/thanks")
@@ -140,19 +86,50 @@ def test_a_job_and_a_page_in_the_test_are_the_shop(payment_sandbox: PaymentSandb
     payment_sandbox.clock.advance("PT1M")
     payment_sandbox.browser(shop).get("/thanks")
     shop.test_client().get("/thanks")
-    assert callers(payment_sandbox) == ["shop"] * 3
+    assert callers(payment_sandbox) == ["shop"] * 4
 
 
-@pytest.mark.anyio
-async def test_an_async_read_by_the_test(payment_sandbox: PaymentSandbox) -> None:
+def test_a_handler_and_its_thread_are_the_shop(payment_sandbox: PaymentSandbox) -> None:
+    """A webhook handler reads the order, and so does a thread that it starts, although the test contains both."""
+    threads: list[Thread] = []
+
+    def read_later(order_id: str) -> None:
+        look(payment_sandbox, order_id)
+        threads.append(Thread(target=look, args=(payment_sandbox, order_id)))
+        threads[-1].start()
+
+    payment_sandbox.deliver_to(shop_that(read_later))
+    payment_sandbox.act(place(payment_sandbox))
+    for thread in threads:
+        thread.join()
+    assert callers(payment_sandbox) == ["shop"] * 4
+    assert rules(payment_sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "is_tests"),
+    [
+        ("tests/helpers/orders.py", True),
+        ("shop/test_checkout.py", True),
+        ("conftest.py", True),
+        ("testing/checkout.py", False),
+        ("shop/latest_order.py", False),
+    ],
+)
+def test_code_of_the_tests(file: str, is_tests: bool) -> None:
+    """The name of a file and of its folders says whether it is code of the tests."""
+    assert is_test_code(Path.cwd() / file) == is_tests
+
+
+def test_an_async_read_by_the_test(payment_sandbox: PaymentSandbox) -> None:
     """A call that another thread answers for the test's coroutine is the test's, and so are its tasks."""
     url = f"{payment_sandbox.base_url}/v1/orders/{place(payment_sandbox)}/"
     transport, auth = payment_sandbox.httpx_transport, (payment_sandbox.api_key, "")
-    async with httpx.AsyncClient(transport=transport, auth=auth) as client:
 
-        async def task() -> None:
+    async def test() -> None:
+        async with httpx.AsyncClient(transport=transport, auth=auth) as client:
             await client.get(url)
+            await asyncio.create_task(client.get(url))
 
-        await client.get(url)
-        await asyncio.create_task(task())
+    on_a_loop(test)
     assert callers(payment_sandbox) == ["test", "test"]

@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from importlib.metadata import version
 from typing import Any
@@ -14,13 +15,13 @@ import requests
 import urllib3
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, shop_that
 from tests.testing.clients import CLIENTS, LONG_SECONDS, Client, Sent
 
 JSON = {"Content-Type": "application/json"}
-every_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_connections")
-@every_client
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 def test_an_order_is_paid(payment_sandbox: PaymentSandbox, orders: str, client: Client) -> None:
     """Each client creates, reads and refunds an order, and webhooks have arrived when the call returns."""
     notified: list[str] = []
@@ -70,37 +71,6 @@ FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], float, list[type[Excepti
     "a reset": ({"reset": True}, {"reset": True}, LONG_SECONDS, CUT),
     "half an answer": ({"truncate": True}, {"truncate": True}, LONG_SECONDS, SHORT),
 }
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("library", CLIENTS)
-def test_faults_raise_what_they_raise_over_sockets(
-    payment_sandbox: PaymentSandbox, orders: str, library: str, fault: str
-) -> None:
-    """A fault raises the same exception without sockets as over sockets."""
-    without_sockets, over_sockets, seconds, (of_httpx, of_urllib3, of_requests) = FAULTS[fault]
-    errors = {"httpx2": getattr(httpx2, of_httpx.__name__), "urllib3": of_urllib3, "requests": of_requests}
-    expected = errors.get(library, of_httpx)
-    checks_length = not version("urllib3").startswith("1.") or fault != "half an answer"
-    for then, through, unchecking in (
-        (without_sockets, payment_sandbox, ("urllib3",)),
-        (over_sockets, None, ("urllib3", "requests")),
-    ):
-        if checks_length or library not in unchecking:
-            payment_sandbox.client.faults([{"then": then}])
-            sent = Sent("GET", f"{orders}nothing/", payment_sandbox.api_key, None, seconds, through)
-            with pytest.raises(expected) as raised:
-                CLIENTS[library](sent)
-            assert type(raised.value) is expected
-
-
-@every_client
-def test_other_servers_are_reached_over_sockets(
-    payment_sandbox: PaymentSandbox, webhook_receiver: Any, client: Client
-) -> None:
-    """Each client reaches other servers over sockets."""
-    status, _ = client(Sent("POST", webhook_receiver.url, "", {"order_id": "1"}, through=payment_sandbox))
-    assert (status, webhook_receiver.received[0].order_id) == (200, "1")
 
 
 def test_the_same_code_with_a_running_server() -> None:
@@ -143,15 +113,42 @@ def test_bodies_and_streams(payment_sandbox: PaymentSandbox, orders: str) -> Non
             assert next(events.iter_lines()).startswith(("id", ":", "retry"))
 
 
-def test_heads_and_empty_answers(payment_sandbox: PaymentSandbox) -> None:
-    """A HEAD request and an error of ``http.client`` are answered correctly."""
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_raise_what_they_raise_over_sockets(
+    payment_sandbox: PaymentSandbox, orders: str, fault: str
+) -> None:
+    """With each client, a fault raises the same exception without sockets as over sockets."""
+    without_sockets, over_sockets, seconds, (of_httpx, of_urllib3, of_requests) = FAULTS[fault]
+    errors = {"httpx2": getattr(httpx2, of_httpx.__name__), "urllib3": of_urllib3, "requests": of_requests}
+    checks_length = not version("urllib3").startswith("1.") or fault != "half an answer"
+    for then, through, unchecking in (
+        (without_sockets, payment_sandbox, ("urllib3",)),
+        (over_sockets, None, ("urllib3", "requests")),
+    ):
+        payment_sandbox.client.faults([{"then": then}])
+        for library in CLIENTS if checks_length else sorted({*CLIENTS} - {*unchecking}):
+            sent = Sent("GET", f"{orders}nothing/", payment_sandbox.api_key, None, seconds, through)
+            with pytest.raises(errors.get(library, of_httpx)) as raised:
+                CLIENTS[library](sent)
+            assert type(raised.value) is errors.get(library, of_httpx), library
+
+
+def test_other_servers_are_reached_over_sockets(
+    payment_sandbox: PaymentSandbox, webhook_receiver: WebhookReceiver
+) -> None:
+    """Each client reaches other servers over sockets."""
+    for number, client in enumerate(CLIENTS.values()):
+        sent = Sent("POST", webhook_receiver.url, "", {"order_id": str(number)}, through=payment_sandbox)
+        assert (client(sent)[0], webhook_receiver.received[number].order_id) == (200, str(number))
+
+
+def test_heads_have_no_bodies(payment_sandbox: PaymentSandbox) -> None:
+    """The answer to HEAD has the length of its body, and no body."""
     payment_sandbox.intercept("http://sandbox.test")
-    for method, path, status in (("HEAD", "/health/", 200), ("GET", "/nothing/", 404)):
-        connection = HTTPConnection("sandbox.test")
-        connection.request(method, path)
-        answer = connection.getresponse()
-        assert answer.status == status
-        length = int(answer.headers["Content-Length"])
-        assert (length > 0, len(answer.read())) == (True, 0 if method == "HEAD" else length)
-        assert answer.reason == {200: "OK", 404: "Not Found"}[status]
-        connection.close()
+    for method in ("HEAD", "GET"):
+        with closing(HTTPConnection("sandbox.test")) as connection:
+            connection.request(method, "/health/")
+            answer = connection.getresponse()
+            length = int(answer.headers["Content-Length"])
+            assert (answer.status, answer.reason, length > 0) == (200, "OK", True)
+            assert len(answer.read()) == (0 if method == "HEAD" else length)

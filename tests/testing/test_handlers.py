@@ -2,19 +2,16 @@
 
 import asyncio
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
-from werkzeug.serving import make_server as make_wsgi_server
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.testing.clients import in_process
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import in_time, on_a_loop, place, shop_that
 from tests.testing.starlette_shop import starlette
 
@@ -25,38 +22,6 @@ PENDING = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "
 def errors(sandbox: PaymentSandbox) -> set[str]:
     """Return the errors of all attempts."""
     return {str(attempt["error"]) for webhook in sandbox.webhooks for attempt in webhook["attempts"]}
-
-
-def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox) -> None:
-    """A handler may call the sandbox from another thread, as thread pools do."""
-    seen: list[str] = []
-    with ThreadPoolExecutor(1) as pool:
-
-        def read(order_id: str) -> None:
-            seen.append(pool.submit(payment_sandbox.client.order, order_id).result()["status"])
-
-        payment_sandbox.deliver_to(shop_that(read))
-        order_id = place(payment_sandbox)
-        in_time(lambda: payment_sandbox.act(order_id))
-    assert seen[-1] == "completed"
-    assert errors(payment_sandbox) == {"None"}
-
-
-@pytest.mark.parametrize(
-    "fail",
-    [lambda: 1 / 0, lambda: sys.exit(3), lambda: (_ for _ in ()).throw(GeneratorExit)],
-    ids=["error", "exit", "generator's exit"],
-)
-def test_any_exception_of_a_handler_fails_the_delivery(
-    payment_sandbox: PaymentSandbox, fail: Callable[[], object]
-) -> None:
-    """Any raised exception fails the delivery, which is retried."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: fail()))
-    order_id = place(payment_sandbox)
-    in_time(lambda: payment_sandbox.act(order_id))
-    payment_sandbox.clock.advance("PT2M")
-    assert [len(webhook["attempts"]) for webhook in payment_sandbox.webhooks] == [2, 2]
-    assert errors(payment_sandbox).isdisjoint({"None"})
 
 
 @pytest.mark.parametrize("outcome", [pytest.fail, pytest.skip, pytest.exit])
@@ -93,71 +58,6 @@ def test_a_handler_may_make_orders_and_refunds(payment_sandbox: PaymentSandbox, 
     assert errors(payment_sandbox) == {"None"}
 
 
-@pytest.mark.parametrize("is_abandoned", [True, False])
-def test_calls_by_the_test_wait_although_other_handlers_run(
-    payment_sandbox: PaymentSandbox, is_abandoned: bool
-) -> None:
-    """A call waits for its webhooks, although an abandoned handler or one of another thread still runs."""
-    has_begun, may_continue, notified = threading.Event(), threading.Event(), list[str]()
-
-    def slow(order_id: str) -> None:
-        if order_id == orders[0]:
-            has_begun.set()
-            if is_abandoned:
-                may_continue.wait(20)
-                return
-            payment_sandbox.wait_for(orders[1], "processing")
-        notified.append(order_id)
-
-    payment_sandbox.deliver_to(shop_that(slow), thread="own" if is_abandoned else "waiting")
-    orders = [place(payment_sandbox), place(payment_sandbox)]
-    other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
-    other.start()
-    assert has_begun.wait(60)
-    if is_abandoned:
-        other.join(60)
-    payment_sandbox.act(orders[1], action="visit")
-    assert notified == (orders[1:] if is_abandoned else orders)
-    may_continue.set()
-    other.join(60)
-
-
-def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox) -> None:
-    """A handler runs on the waiting thread by default, or on a separate thread if requested."""
-    thread_ids: list[int] = []
-    payment_sandbox.deliver_to(shop_that(lambda order_id: thread_ids.append(threading.get_ident())))
-    order_id = place(payment_sandbox)
-    payment_sandbox.act(order_id)
-    assert set(thread_ids) == {threading.get_ident()}
-    thread_ids.clear()
-    place(payment_sandbox)
-    payment_sandbox.clock.advance("P1D")
-    assert set(thread_ids) == {threading.get_ident()}, "in an advance, too"
-    payment_sandbox.deliver_to(shop_that(lambda order_id: thread_ids.append(0)), thread="own")
-    payment_sandbox.deliver_to(
-        shop_that(lambda order_id: thread_ids.append(threading.get_ident())), thread="own"
-    )
-    thread_ids.clear()
-    payment_sandbox.act(place(payment_sandbox))
-    assert thread_ids
-    assert threading.get_ident() not in thread_ids
-    with pytest.raises(ValueError, match="thread is 'mine', but must be 'waiting' or 'own'"):
-        payment_sandbox.deliver_to(shop_that(lambda order_id: None), thread="mine")  # type: ignore[arg-type]
-
-
-def test_webhooks_of_calls_over_sockets_are_delivered(payment_sandbox: PaymentSandbox) -> None:
-    """Webhooks that a call over a socket causes are delivered on another thread."""
-    thread_ids: list[int] = []
-    payment_sandbox.deliver_to(shop_that(lambda order_id: thread_ids.append(threading.get_ident())))
-    order_id = place(payment_sandbox)
-    outside = SandboxClient(payment_sandbox.base_url, payment_sandbox.api_key)
-    outside.act(order_id, "customer", "pay")
-    outside.wait(idle=True)
-    outside.close()
-    assert thread_ids
-    assert threading.get_ident() not in thread_ids
-
-
 @pytest.mark.parametrize("call", ["advance", "wait", "act"])
 def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: str) -> None:
     """A handler on the test's thread may advance, wait and act without a deadlock."""
@@ -182,21 +82,6 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
     assert notified_orders
     assert errors(payment_sandbox) == {"None"}
     payment_sandbox.client.wait(idle=True, timeout_seconds=60)
-
-
-def test_the_handler_of_another_project_may_run_in_between(
-    payment_sandbox: PaymentSandbox, payment_sandbox_server: PaymentSandboxServer
-) -> None:
-    """A webhook handler of one project may create an order in another project."""
-    other = payment_sandbox_server.project({})
-    notified: list[str] = []
-    other.deliver_to(shop_that(notified.append))
-    payment_sandbox.deliver_to(shop_that(lambda order_id: other.act(place(other)) and ""))
-    order_id = place(payment_sandbox)
-    in_time(lambda: payment_sandbox.act(order_id))
-    assert notified
-    assert errors(payment_sandbox) == errors(other) == {"None"}
-    other.close()
 
 
 def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox) -> None:
@@ -227,39 +112,6 @@ def test_a_shop_that_never_rests_gets_its_answer(payment_sandbox: PaymentSandbox
     payment_sandbox.deliver_to(shop_that(lambda order_id: ""))
 
 
-def test_a_late_answer_of_a_shop_is_reported(
-    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A call with a slow webhook returns after a limit, with a warning."""
-    monkeypatch.setattr(in_process, "SETTLE_SECONDS", 0.2)
-    may_answer = threading.Event()
-    payment_sandbox.deliver_to(shop_that(lambda order_id: may_answer.wait(60) and ""), thread="own")
-    answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
-    assert answer.status_code == 201
-    assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still unanswered after 0.2 seconds: ")
-    may_answer.set()
-
-
-def test_a_handler_behind_a_socket_does_not_wait_for_itself(payment_sandbox: PaymentSandbox) -> None:
-    """A handler on another thread may call the sandbox without a deadlock."""
-    statuses: list[str] = []
-
-    def read(order_id: str) -> None:
-        url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
-        statuses.append(payment_sandbox.session.get(url).json()["status"])
-
-    shop = make_wsgi_server("127.0.0.1", 0, shop_that(read), threaded=True)
-    thread = threading.Thread(target=shop.serve_forever)
-    thread.start()
-    payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{shop.server_port}/webhook")
-    payment_sandbox.act(place(payment_sandbox))
-    assert statuses[-1] == "completed"
-    assert [webhook["state"] for webhook in payment_sandbox.webhooks] == ["delivered"] * 2
-    shop.shutdown()
-    thread.join()
-    shop.server_close()
-
-
 def test_copies_of_a_webhook_arrive_together_on_the_event_loop_of_a_test(
     payment_sandbox: PaymentSandbox,
 ) -> None:
@@ -280,3 +132,80 @@ def test_copies_of_a_webhook_arrive_together_on_the_event_loop_of_a_test(
         assert errors(payment_sandbox) == {"None"}
 
     on_a_loop(test)
+
+
+def test_any_exception_of_a_handler_fails_the_delivery(payment_sandbox: PaymentSandbox) -> None:
+    """Any raised exception, even one that would end the process, fails the delivery, which is retried."""
+    problems: list[type[BaseException]] = [ZeroDivisionError, SystemExit, GeneratorExit]
+
+    def fail(order_id: str) -> None:
+        if problems:
+            raise problems.pop()
+
+    payment_sandbox.deliver_to(shop_that(fail))
+    in_time(lambda: payment_sandbox.act(place(payment_sandbox), action="visit"))
+    payment_sandbox.clock.advance("PT20M")
+    (webhook,) = payment_sandbox.webhooks
+    assert [attempt["error"] is None for attempt in webhook["attempts"]] == [False, False, False, True]
+
+
+def test_calls_by_the_test_wait_although_other_handlers_run(payment_sandbox: PaymentSandbox) -> None:
+    """A call waits for its webhooks, although a handler of another thread still runs; that may wait, too."""
+    has_begun, notified = threading.Event(), list[str]()
+
+    def slow(order_id: str) -> None:
+        if order_id == orders[0]:
+            has_begun.set()
+            payment_sandbox.wait_for(orders[1], "processing")
+        notified.append(order_id)
+
+    payment_sandbox.deliver_to(shop_that(slow))
+    orders = [place(payment_sandbox), place(payment_sandbox)]
+    other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
+    other.start()
+    assert has_begun.wait(60)
+    payment_sandbox.act(orders[1], action="visit")
+    assert notified == orders
+    other.join(60)
+
+
+def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox) -> None:
+    """That is the test's, also in an advance; it is another thread if requested, or after a call over a socket."""
+    threads: list[threading.Thread] = []
+    app = shop_that(lambda order_id: threads.append(threading.current_thread()))
+
+    def used(call: Callable[[], object]) -> set[bool]:
+        threads.clear()
+        call()
+        return {thread is threading.current_thread() for thread in threads}
+
+    payment_sandbox.deliver_to(app)
+    order_id = place(payment_sandbox)
+    assert used(lambda: payment_sandbox.act(order_id)) == {True}
+    place(payment_sandbox)
+    assert used(lambda: payment_sandbox.clock.advance("P1D")) == {True}
+
+    def pay_outside() -> None:
+        with closing(SandboxClient(payment_sandbox.base_url, payment_sandbox.api_key)) as outside:
+            outside.act(place(payment_sandbox), "customer", "pay")
+            outside.wait(idle=True)
+
+    assert used(pay_outside) == {False}
+    payment_sandbox.deliver_to(app, thread="own")
+    assert used(lambda: payment_sandbox.act(place(payment_sandbox))) == {False}
+    with pytest.raises(ValueError, match="thread is 'mine', but must be 'waiting' or 'own'"):
+        payment_sandbox.deliver_to(app, thread="mine")  # type: ignore[arg-type]
+
+
+def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox) -> None:
+    """A handler may call the sandbox from another thread, as thread pools do."""
+    seen: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def read(order_id: str) -> None:
+            seen.append(pool.submit(payment_sandbox.client.order, order_id).result()["status"])
+
+        payment_sandbox.deliver_to(shop_that(read))
+        in_time(lambda: payment_sandbox.act(place(payment_sandbox)))
+    assert seen == ["completed"] * 2
+    assert errors(payment_sandbox) == {"None"}

@@ -4,7 +4,6 @@ import os
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 import requests
 import urllib3
@@ -18,8 +17,6 @@ from tests.testing.clients import ALL_CLIENTS, CLIENTS, Client, Sent, by_httpx, 
 
 PROVIDER = "https://api.provider.example"
 CREATE = f"{PROVIDER}/v1/orders/"
-every_client = pytest.mark.parametrize("client", ALL_CLIENTS.values(), ids=ALL_CLIENTS)
-some_clients = pytest.mark.parametrize("client", [by_httpx, by_requests, by_urllib_request])
 
 
 def create(key: str, client: Client = by_requests) -> int:
@@ -27,7 +24,7 @@ def create(key: str, client: Client = by_requests) -> int:
     return client(Sent("POST", CREATE, key, ORDER))[0]
 
 
-@every_client
+@pytest.mark.parametrize("client", ALL_CLIENTS.values(), ids=ALL_CLIENTS)
 def test_calls_to_the_provider_reach_the_sandbox(payment_sandbox: PaymentSandbox, client: Client) -> None:
     """Calls by each library are intercepted, and the timeline reports a wrong key."""
     payment_sandbox.intercept(PROVIDER)
@@ -45,55 +42,6 @@ def test_calls_to_the_provider_reach_the_sandbox(payment_sandbox: PaymentSandbox
     assert "no call with" not in payment_sandbox.timeline(), "the shop uses the right address"
 
 
-@pytest.mark.parametrize("is_intercepted", [True, False])
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-def test_a_payment_page_opens_over_https(
-    payment_sandbox: PaymentSandbox, client: Client, is_intercepted: bool
-) -> None:
-    """A payment address has no scheme, so the shop uses that of the provider's address."""
-    payment_sandbox.intercept(PROVIDER)
-    order = requests.post(CREATE, json=ORDER, auth=(payment_sandbox.api_key, "")).json()
-    url = f"https://{order['transactions'][0]['payment_url']}"
-    status, page = client(Sent("GET", url, "", through=None if is_intercepted else payment_sandbox))
-    assert (status, b"12.95" in page) == (200, True)
-    assert "opens the payment page" in payment_sandbox.timeline() or "visit" in payment_sandbox.timeline()
-
-
-def test_the_key_selects_the_project(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The key selects one of several projects at the same address."""
-    with payment_sandbox_server.project() as first:
-        first.intercept(PROVIDER)
-        with payment_sandbox_server.project() as second:
-            second.intercept(PROVIDER)
-            assert create(second.api_key) == create(first.api_key, by_httpx) == 201
-            assert len(first.client.journal()) == len(second.client.journal()) == 1
-        assert create(first.api_key) == 201, "it is still intercepted"
-
-
-def test_an_interception_for_a_block(payment_sandbox: PaymentSandbox) -> None:
-    """A ``with`` block ends its interceptions, and no others."""
-    payment_sandbox.intercept(PROVIDER)
-    with payment_sandbox.intercept("http://127.0.0.1:11"):
-        other = requests.get("http://127.0.0.1:11/v1/orders/x/")
-        assert other.json()["error"]["type"] == "Unauthorized"
-    with pytest.raises(AddressIntercepted):
-        requests.get("http://127.0.0.1:11/v1/orders/x/")
-    assert create(payment_sandbox.api_key) == 201
-
-
-@some_clients
-def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox, client: Client) -> None:
-    """Calls with the built-in key and with the project's own key reach the project."""
-    payment_sandbox.intercept(PROVIDER, key="live-key")
-    assert [create(key, client) for key in ("live-key", payment_sandbox.api_key, "another")] == [
-        201,
-        201,
-        401,
-    ]
-    assert len(payment_sandbox.client.journal()) == 2
-    assert "live-key" not in payment_sandbox.timeline()
-
-
 def test_a_project_with_a_key_of_its_own(payment_sandbox_server: PaymentSandboxServer) -> None:
     """Only one project at a time may have a given key."""
     for _ in range(2):
@@ -103,19 +51,6 @@ def test_a_project_with_a_key_of_its_own(payment_sandbox_server: PaymentSandboxS
             assert create("live-key") == 201
             with pytest.raises(ValueError, match="another project uses this key"):
                 payment_sandbox_server.project(api_key="live-key")
-
-
-def test_the_address_may_have_a_path_and_a_port(payment_sandbox: PaymentSandbox) -> None:
-    """An intercepted address may have a path and a port; other addresses are not intercepted."""
-    payment_sandbox.intercept("http://localhost:9911/payments/", "https://other.example")
-    answer = requests.post(
-        "http://localhost:9911/payments/v1/orders/?a=b",
-        json=ORDER,
-        auth=(payment_sandbox.api_key, ""),
-    )
-    assert answer.status_code == 201
-    with pytest.raises(requests.ConnectionError):
-        requests.get("http://localhost:9912/payments/v1/orders/")
 
 
 def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -> None:
@@ -129,55 +64,6 @@ def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -
         assert session.post(CREATE, json=ORDER).status_code == 201
         assert session.get(f"{CREATE}nothing/").status_code == 404
     assert [entry["status"] for entry in payment_sandbox.client.journal()] == [503, 201, 404]
-
-
-def test_two_addresses_of_one_provider(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The more specific address takes precedence, and each interception ends separately."""
-    with payment_sandbox_server.project() as first:
-        first.intercept(PROVIDER)
-        with payment_sandbox_server.project() as second:
-            second.intercept(f"{PROVIDER}/eu")
-            auth = (second.api_key, "")
-            assert requests.post(f"{PROVIDER}/eu/v1/orders/", json=ORDER, auth=auth).status_code == 201
-            assert requests.post(f"{PROVIDER}/europe/v1/orders/", json=ORDER, auth=auth).status_code == 404
-            assert "paths begin with /v1/" in second.timeline()
-        assert create(first.api_key) == 201
-
-
-def test_two_servers_in_one_process(payment_sandbox: PaymentSandbox) -> None:
-    """The server with the project of the key answers."""
-    payment_sandbox.intercept(PROVIDER)
-    second = PaymentSandboxServer()
-    with second.project() as project:
-        project.intercept(PROVIDER)
-        assert create(payment_sandbox.api_key) == create(project.api_key) == 201
-    second.stop()
-    assert create(payment_sandbox.api_key) == 201
-
-
-@some_clients
-def test_proxies_of_the_environment_are_ignored(
-    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch, client: Client
-) -> None:
-    """Intercepted calls ignore proxies of the environment, whose variables are restored afterwards."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.setenv("NO_PROXY", "localhost")
-    monkeypatch.delenv("no_proxy", raising=False)
-    payment_sandbox.intercept(PROVIDER)
-    assert create(payment_sandbox.api_key, client) == 201
-    payment_sandbox.close()
-    assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("localhost", None)
-
-
-def test_a_stream_needs_a_socket(payment_sandbox: PaymentSandbox) -> None:
-    """An intercepted stream is refused, and does not hang."""
-    payment_sandbox.intercept(PROVIDER)
-    url = f"{PROVIDER}/control/events/"
-    with pytest.raises(httpx.UnsupportedProtocol, match="needs a socket"):
-        httpx.get(url, auth=(payment_sandbox.api_key, ""))
-    with pytest.raises(requests.ConnectionError, match="needs a socket"):
-        requests.get(url, auth=(payment_sandbox.api_key, ""))
 
 
 def test_rejected_requests_are_masked_and_reported_to_their_test_only(
@@ -196,10 +82,65 @@ def test_rejected_requests_are_masked_and_reported_to_their_test_only(
             assert "fore***" not in second.timeline()
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["api.provider.example", "ftp://api.provider.example", "https://", "https://api.example:99999", None],
-)
+def test_a_payment_page_opens_over_https(payment_sandbox: PaymentSandbox) -> None:
+    """A payment address has no scheme, so the shop uses that of the provider's address."""
+    payment_sandbox.intercept(PROVIDER)
+    order = requests.post(CREATE, json=ORDER, auth=(payment_sandbox.api_key, "")).json()
+    url = f"https://{order['transactions'][0]['payment_url']}"
+    for client in CLIENTS.values():
+        for through in (None, payment_sandbox):
+            status, page = client(Sent("GET", url, "", through=through))
+            assert (status, b"12.95" in page) == (200, True)
+
+
+def test_keys_and_paths_select_projects_and_blocks_end(payment_sandbox_server: PaymentSandboxServer) -> None:
+    """At one address, the key and the more specific path select; each interception ends by itself."""
+    with payment_sandbox_server.project() as first:
+        first.intercept(PROVIDER)
+        with payment_sandbox_server.project() as second:
+            second.intercept(PROVIDER, f"{PROVIDER}/eu", "http://localhost:9911/payments/")
+            assert create(second.api_key) == create(first.api_key, by_httpx) == 201
+            assert len(first.client.journal()) == len(second.client.journal()) == 1
+            auth = (second.api_key, "")
+            for address in (f"{PROVIDER}/eu", "http://localhost:9911/payments"):
+                assert requests.post(f"{address}/v1/orders/?a=b", json=ORDER, auth=auth).status_code == 201
+            assert requests.post(f"{PROVIDER}/europe/v1/orders/", json=ORDER, auth=auth).status_code == 404
+            assert "paths begin with /v1/" in second.timeline()
+            with pytest.raises(requests.ConnectionError):
+                requests.get("http://localhost:9912/payments/v1/orders/")
+        with first.intercept("http://127.0.0.1:11"):
+            assert requests.get("http://127.0.0.1:11/v1/orders/x/").status_code == 401
+        with pytest.raises(AddressIntercepted):
+            requests.get("http://127.0.0.1:11/v1/orders/x/")
+        assert create(first.api_key) == 201, "it is still intercepted"
+
+
+def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox) -> None:
+    """Calls with the built-in key and with the project's own key reach the project."""
+    payment_sandbox.intercept(PROVIDER, key="live-key")
+    keys = ("live-key", payment_sandbox.api_key, "another")
+    for client in (by_httpx, by_requests, by_urllib_request):
+        assert [create(key, client) for key in keys] == [201, 201, 401]
+    assert len(payment_sandbox.client.journal()) == 6
+    assert "live-key" not in payment_sandbox.timeline()
+
+
+def test_proxies_of_the_environment_are_ignored(
+    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Intercepted calls ignore proxies of the environment, whose variables are restored afterwards."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    monkeypatch.delenv("no_proxy", raising=False)
+    payment_sandbox.intercept(PROVIDER)
+    for client in (by_httpx, by_requests, by_urllib_request):
+        assert create(payment_sandbox.api_key, client) == 201
+    payment_sandbox.close()
+    assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("localhost", None)
+
+
+@pytest.mark.parametrize("url", ["api.provider.example", "ftp://api.provider.example", "https://", None])
 def test_an_invalid_address_is_refused(payment_sandbox: PaymentSandbox, url: object) -> None:
     """An invalid address is refused with an example."""
     with pytest.raises(ValueError, match=re.escape(f"with its scheme, such as {PROVIDER}")):
@@ -249,10 +190,6 @@ class TestMixed(PaymentSandboxMixin, unittest.TestCase):
         assert len(self.payment_sandbox.client.journal()) == 4
         project = self.payment_sandbox.client.project()
         assert (project["settings"]["name"], project["scenario"]) == ("mine", "webhook-twice")
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_numbered(number):
-    assert status("https://of-the-suite.example") == 401
 """
 
 
@@ -260,7 +197,7 @@ def test_markers_and_an_ini_option(tmp_path: Path) -> None:
     """Markers, an ini option and a class's attributes add up for functions, methods of a TestCase and setUp."""
     (tmp_path / "pytest.ini").write_text("[pytest]\npayment_intercept =\n    https://of-the-suite.example\n")
     result = suite(tmp_path, MARKED)
-    assert "1 failed, 6 passed" in result.stdout, result.stdout
+    assert "1 failed, 4 passed" in result.stdout, result.stdout
     wrong_key = "the API key buil*** belongs to no project; the shop needs payment_sandbox.api_key"
     assert wrong_key in result.stdout, "in the report of the failure"
 

@@ -1,13 +1,12 @@
 """The shop's scheduled jobs on the agenda of a test's project."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from threading import Event, current_thread
 from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.times import LAST_MOMENT
 from payment_sandbox.testing.project_fixture import PaymentJobWarning, PaymentSandbox
 from tests.support.in_process import on_a_loop, place, shop_that
 
@@ -25,16 +24,6 @@ def test_a_job_runs_at_its_times(payment_sandbox: PaymentSandbox) -> None:
     assert [(entry["kind"], entry["label"]) for entry in payment_sandbox.client.agenda()] == [
         ("job", "the shop's job look")
     ]
-
-
-def test_an_advance_until_idle_ignores_jobs(payment_sandbox: PaymentSandbox) -> None:
-    """An advance until idle runs jobs only while other events are due."""
-    runs: list[int] = []
-    payment_sandbox.every(timedelta(minutes=20), lambda: runs.append(1))
-    assert payment_sandbox.clock.advance(until="idle").events == []
-    place(payment_sandbox)
-    payment_sandbox.clock.advance(until="idle")
-    assert len(runs) == 1
 
 
 def test_a_job_makes_up_for_a_lost_webhook(payment_sandbox: PaymentSandbox) -> None:
@@ -100,33 +89,22 @@ def test_a_coroutine_runs_on_the_tests_loop(payment_sandbox: PaymentSandbox) -> 
     on_a_loop(test)
 
 
-@pytest.mark.parametrize("period", ["10 minutes", "PT0S", timedelta(), timedelta(-1), 600])
-def test_a_wrong_period_is_refused(payment_sandbox: PaymentSandbox, period: Any) -> None:
-    """A wrong period is refused with the expected forms."""
-    with pytest.raises(TypeError, match=r"every takes a function, such as .*, not None"):
-        payment_sandbox.every("PT10M", None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="every takes a"):
-        payment_sandbox.every(period, print)
-
-
-def test_a_reset_removes_jobs(payment_sandbox: PaymentSandbox) -> None:
-    """A reset removes jobs."""
-    payment_sandbox.every("PT1M", print)
+def test_an_advance_until_idle_ignores_jobs(payment_sandbox: PaymentSandbox) -> None:
+    """An advance until idle runs jobs only while other events are due; a reset removes them."""
+    runs: list[int] = []
+    payment_sandbox.every(timedelta(minutes=20), lambda: runs.append(1))
+    assert payment_sandbox.clock.advance(until="idle").events == []
+    place(payment_sandbox)
+    payment_sandbox.clock.advance(until="idle")
+    assert len(runs) == 1
     payment_sandbox.client.reset()
     assert payment_sandbox.client.agenda() == []
 
 
-def test_a_job_ends_with_the_calendar(payment_sandbox: PaymentSandbox) -> None:
-    """A job ends at the last moment of the calendar."""
-    payment_sandbox.clock.advance(to=datetime(9999, 12, 31, 21, 30, tzinfo=UTC))
-    runs: list[datetime] = []
-
-    def record_time() -> None:
-        runs.append(payment_sandbox.clock.now)
-        if len(runs) > 9:
-            pytest.fail("it runs repeatedly at the last moment")
-
-    payment_sandbox.every("PT1H", record_time)
-    payment_sandbox.clock.advance(to=LAST_MOMENT)
-    assert [run.hour for run in runs] == [22, 23]
-    assert payment_sandbox.client.agenda() == []
+@pytest.mark.parametrize("period", ["10 minutes", "PT0S", timedelta(-1), 600])
+def test_a_wrong_period_or_job_is_refused(payment_sandbox: PaymentSandbox, period: Any) -> None:
+    """The error names the expected forms."""
+    with pytest.raises(TypeError, match=r"every takes a function, such as .*, not None"):
+        payment_sandbox.every("PT10M", None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="every takes a"):
+        payment_sandbox.every(period, print)

@@ -8,24 +8,8 @@ import pytest
 from payment_sandbox.serving.server import Server
 from tests.support.suites import passed, suite
 
-MARKED = """
-@pytest.mark.payment_settings(mode="live", name="the module's")
-class TestMarked:
-    @pytest.mark.payment_scenario("webhook-lost")
-    @pytest.mark.payment_settings(name="the test's")
-    def test_markers(self, payment_sandbox):
-        project = payment_sandbox.client.project()
-        assert (project["scenario"], project["settings"]["mode"]) == ("webhook-lost", "live")
-        assert project["settings"]["name"] == "the test's"
-"""
-
-
-def test_markers_configure_the_project(tmp_path: Path) -> None:
-    """A marker of a test adds to the markers of its class, and overrides them."""
-    passed(suite(tmp_path, MARKED), 1)
-
-
-RESET = """
+CONFIGURED = """
+from pathlib import Path
 from payment_sandbox.scenarios.effects import Duplicate
 from unittest import TestCase
 from payment_sandbox.testing.unittesting import PaymentSandboxMixin
@@ -45,6 +29,17 @@ def test_a_name(payment_sandbox):
 def test_a_file(payment_sandbox):
     assert went_back(payment_sandbox) == "mine"
 
+@pytest.mark.payment_scenario(Path(__file__).parent / "mine.yaml")
+def test_a_path(payment_sandbox):
+    assert went_back(payment_sandbox) == "mine"
+
+@pytest.mark.payment_settings(mode="live", name="the class's")
+class TestMarked:
+    @pytest.mark.payment_settings(name="the test's")
+    def test_markers_add_up(self, payment_sandbox):
+        settings = payment_sandbox.client.project()["settings"]
+        assert (settings["mode"], settings["name"]) == ("live", "the test's")
+
 @pytest.mark.payment_scenario({"name": "own", "webhooks": [Duplicate(2)]})
 def test_a_document(payment_sandbox):
     assert went_back(payment_sandbox) == "own"
@@ -58,28 +53,24 @@ class TestMixin(PaymentSandboxMixin, TestCase):
 
 
 @pytest.mark.parametrize("is_remote", [False, True])
-def test_a_reset_goes_back_to_the_scenario_of_the_test(
-    tmp_path: Path, server: Server, is_remote: bool
-) -> None:
-    """A reset within a test goes back to the scenario of its marker or class."""
+def test_markers_configure_the_project(tmp_path: Path, server: Server, is_remote: bool) -> None:
+    """Markers of a test add to those of its class; a reset goes back to the scenario of the marker or class."""
     (tmp_path / "mine.yaml").write_text("name: mine\nrules: []")
     if is_remote:
-        passed(suite(tmp_path, RESET, "-k", "not Mixin", SANDBOX_URL=server.url), 3)
-        return
-    passed(suite(tmp_path, RESET), 4)
+        passed(suite(tmp_path, CONFIGURED, "-k", "not Mixin", SANDBOX_URL=server.url), 5)
+    else:
+        passed(suite(tmp_path, CONFIGURED), 6)
 
 
 INVALID_MARKERS = {
     "payment_settings({'mode': 'live'})": "payment_settings takes settings by name",
     "payment_scenario()": "payment_scenario takes one scenario",
-    "payment_scenario('webhook-lost', 'webhook-late')": "payment_scenario takes one scenario",
     "payment_scenario('webhook-lots')": "did you mean 'webhook-lost'",
     "payment_settings(mood='live')": "mood is not a known key",
     "payment_review(mood='error')": "UsageError: payment_review",
     "payment_review('loud')": "UsageError: payment_review",
     "payment_review()": "UsageError: payment_review",
     "payment_review('error', expect=['CAP-99'])": "UsageError: payment_review",
-    "payment_review('error', expect='CAP-04')": "UsageError: payment_review",
     "payment_intercept(urls=['x'])": "UsageError: payment_intercept",
     "payment_intercept(['x'])": "UsageError: payment_intercept",
 }
@@ -111,7 +102,6 @@ def test_b(payment_sandbox):
 
 def test_a_wrong_marker_leaves_no_project_behind(tmp_path: Path, server: Server) -> None:
     """A wrong marker does not leave a project on a shared server."""
-    result = suite(
-        tmp_path, WRONG_MARKER.replace("== 2", f"== {len(server.registry.all()) + 1}"), SANDBOX_URL=server.url
-    )
+    before = len(server.registry.all())
+    result = suite(tmp_path, WRONG_MARKER.replace("== 2", f"== {before + 1}"), SANDBOX_URL=server.url)
     assert "1 passed, 1 error" in result.stdout, result.stdout

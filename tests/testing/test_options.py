@@ -32,56 +32,29 @@ def test_a_scenario_for_the_whole_suite(tmp_path: Path) -> None:
     folder = tmp_path / "scenarios"
     folder.mkdir()
     (folder / "always-fails.yaml").write_text(FAILING)
-    (tmp_path / "pytest.ini").write_text("[pytest]\npayment_scenarios = scenarios\n")
-    marked = ONE_TEST + ONE_TEST.replace(
-        "def test_it", "@pytest.mark.payment_scenario('webhook-lost')\ndef test_marked"
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\npayment_scenarios = scenarios\npayment_gc_freeze = false\n"
     )
-    result = suite(tmp_path, marked, "-s", "--payment-scenario", "always-fails")
-    passed(result, 2)
+    marked = ONE_TEST.replace("def test_it", "@pytest.mark.payment_scenario('webhook-lost')\ndef test_marked")
+    frozen = "\ndef test_nothing_is_frozen(payment_sandbox):\n    assert gc.get_freeze_count() == 0\n"
+    code = f"import gc\n{ONE_TEST}{marked}{frozen}"
+    result = suite(tmp_path, code, "-s", "--payment-scenario", "always-fails")
+    passed(result, 3)
     assert "STATUS error" in result.stdout
     assert "SCENARIO webhook-lost" in result.stdout
-    result = suite(tmp_path, ONE_TEST, "--payment-scenario", "always-fail")
-    assert "did you mean 'always-fails'" in result.stdout
-
-
-FILE_MARKERS = ("'own.yaml'", "Path('own.yaml')", "Path(__file__).parent / 'own.yaml'")
-
-
-def test_a_marker_takes_a_file(tmp_path: Path) -> None:
-    """A marker takes a scenario file beside the test, or anywhere."""
-    (tmp_path / "own.yaml").write_text(FAILING.replace("always-fails", "own"))
-    code = "".join(
-        ONE_TEST.replace("def test_it", f"@pytest.mark.payment_scenario({marker})\ndef test_{number}")
-        for number, marker in enumerate(FILE_MARKERS)
-    )
-    result = suite(tmp_path, "from pathlib import Path\n" + code, "-s")
-    passed(result, 3)
-    assert result.stdout.count("SCENARIO own") == 3
 
 
 WRONG_FILE = "name: own\nrules:\n  - then: {custommer: fails}\n"
 WITH_FILE = ONE_TEST.replace("def test_it", "@pytest.mark.payment_scenario('own.yaml')\ndef test_it")
 
 
-@pytest.mark.parametrize(
-    ("folder", "ini", "code"),
-    [("scenarios", "payment_scenarios = scenarios", ONE_TEST), (".", "", WITH_FILE)],
-)
-def test_a_wrong_file_is_reported_with_its_line(tmp_path: Path, folder: str, ini: str, code: str) -> None:
-    """A wrong file, in a folder or of a marker, is reported with its line and without a traceback."""
-    (tmp_path / folder).mkdir(exist_ok=True)
-    (tmp_path / folder / "own.yaml").write_text(WRONG_FILE)
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
-    result = suite(tmp_path, code)
+def test_a_wrong_file_is_reported_with_its_line(tmp_path: Path) -> None:
+    """A wrong file of a marker is reported with its line and without a traceback."""
+    (tmp_path / "own.yaml").write_text(WRONG_FILE)
+    result = suite(tmp_path, WITH_FILE)
     assert "own.yaml:3:" in result.stdout
     assert "did you mean 'customer'" in result.stdout
     assert "During handling" not in result.stdout
-
-
-def test_a_missing_file_is_reported_with_the_searched_folders(tmp_path: Path) -> None:
-    """A marker names a file that does not exist."""
-    result = suite(tmp_path, WITH_FILE)
-    assert "payment_scenario: there is no file own.yaml in the current folder or in" in result.stdout
 
 
 CARELESS = """
@@ -112,7 +85,7 @@ WORDS = (
 
 
 def test_expected_findings_do_not_count(tmp_path: Path) -> None:
-    """Expected findings of the review do not fail a test, but others do."""
+    """Expected findings of the review do not fail a test, but others do; a closed project has none."""
     code = """
 @pytest.mark.payment_review("error", expect=["HOOK-08", "SET-12"])
 def test_meant(payment_sandbox, webhook_receiver):
@@ -121,10 +94,14 @@ def test_meant(payment_sandbox, webhook_receiver):
 @pytest.mark.payment_review(expect=["HOOK-08"])
 def test_meant_in_part(payment_sandbox, webhook_receiver):
     careless(payment_sandbox, webhook_receiver)
+
+def test_closes(payment_sandbox, webhook_receiver):
+    careless(payment_sandbox, webhook_receiver)
+    payment_sandbox.close()
 """
     careless = CARELESS.partition("def test_careless")[0]
     result = suite(tmp_path, careless + code, "--payment-review=error")
-    assert "1 failed, 1 passed" in result.stdout, result.stdout
+    assert "1 failed, 2 passed" in result.stdout, result.stdout
     assert "the review found a mistake in the integration:" in result.stdout
 
 
@@ -132,10 +109,8 @@ VARIABLE = "PAYMENT_SANDBOX_REVIEW"
 MODES = [
     # the ini option, the command line, the variable, and the mode
     pytest.param("", "", "", "warn", id="the review warns by default"),
-    pytest.param("warn", "", "", "warn", id="the ini option lets it warn"),
     pytest.param("", "error", "", "error", id="the command line lets it fail tests"),
     pytest.param("warn", "", "error", "error", id="the variable overrides the ini option"),
-    pytest.param("warn", "", "off", "off", id="the variable turns it off"),
     pytest.param("warn", "off", "error", "off", id="the command line overrides the variable"),
 ]
 SUMMARIES = {"warn": "4 passed, 1 warning", "error": "1 failed, 3 passed", "off": "4 passed in"}
@@ -162,24 +137,15 @@ def test_a_wrong_mode_in_the_environment_is_refused(tmp_path: Path) -> None:
     assert f"{VARIABLE} must be off, warn or error, not 'loud'" in refused.stderr
 
 
-def test_a_closed_project_is_not_reviewed(tmp_path: Path) -> None:
-    """A test may close its project itself."""
-    closes = """
-def test_closes(payment_sandbox):
-    payment_sandbox.close()
-"""
-    passed(suite(tmp_path, closes, "--payment-review=error"), 1)
-
-
 def test_a_seed_for_the_same_identifiers(tmp_path: Path) -> None:
     """The same seed yields the same identifiers in each run, different for each test."""
     tests, runs = ONE_TEST + ONE_TEST.replace("def test_it", "def test_other"), list[list[str]]()
-    for number in (5, 5, 6):
-        result = suite(tmp_path, tests, "-s", "--payment-seed", str(number))
+    for _ in range(2):
+        result = suite(tmp_path, tests, "-s", "--payment-seed", "5")
         passed(result, 2)
         runs.append([part.split()[1] for part in result.stdout.split("STATUS")[1:]])
     assert runs[0] == runs[1]
-    assert len({*runs[0], *runs[2]}) == 4
+    assert len({*runs[0]}) == 2
 
 
 @pytest.mark.parametrize("is_running", [False, True])
@@ -198,11 +164,8 @@ def test_settings_of_every_project(tmp_path: Path, server: Server, is_running: b
 
 INVALID_OPTIONS = {
     "payment_settings = mode": "payment_settings takes lines such as mode = live, not 'mode'",
-    "payment_settings = mood = live": "mood is not a known key",
     "payment_scenarios = nowhere": "payment_scenarios: the folder ",
     "payment_seed = one": "payment_seed takes a number, not 'one'",
-    "payment_review = loud": "payment_review must be off, warn or error, not 'loud'",
-    "payment_gc_freeze = maybe": "payment_gc_freeze takes true or false",
     "payment_scenario = none.yaml": "payment_scenario: there is no file none.yaml",
     "payment_intercept = provider.example": "with its scheme, such as https://api.provider.example",
 }
@@ -241,19 +204,6 @@ def test_another_server_is_no_sandbox(tmp_path: Path, shop: Shop) -> None:
     assert f"the server at SANDBOX_URL {url} is not a payment sandbox; give the address of" in result.stdout
 
 
-def test_wrong_settings_of_a_test_are_reported_without_a_traceback(tmp_path: Path) -> None:
-    """A misspelled setting or scenario of a marker is named, with the nearest name."""
-    markers = {
-        "payment_settings(mod='live')": "mod is not a known key; did you mean 'mode'?",
-        "payment_scenario('webhook-los')": "did you mean 'webhook-lost'?",
-    }
-    for marker, problem in markers.items():
-        result = suite(tmp_path, ONE_TEST.replace("def test_it", f"@pytest.mark.{marker}\ndef test_it"))
-        assert "the settings or the scenario of this test: 400 ValidationError: " in result.stdout
-        assert problem in result.stdout
-        assert "reports.py" not in result.stdout
-
-
 def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
     """The message names the variable that test suites read, without a traceback."""
     with make_server(control_token="a secret") as server:
@@ -265,12 +215,15 @@ def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> No
 
 
 SHARED = """
+import gc
+
 @pytest.fixture(scope="module")
 def sold(module_payment_sandbox):
     return place(module_payment_sandbox)["id"]
 
 def test_first(module_payment_sandbox, sold):
     module_payment_sandbox.act(sold)
+    assert gc.get_freeze_count(), "collections skip what was loaded before"
 
 def test_second(module_payment_sandbox, session_payment_sandbox, sold):
     assert module_payment_sandbox.client.order(sold)["status"] == "completed"
@@ -312,12 +265,3 @@ def test_a_failed_test_s_project_is_kept(tmp_path: Path, server: Server) -> None
     assert requests.get(page[1], headers={"Accept": "text/html"}).status_code == 200
     result = suite(tmp_path, FAILED_TEST, "--payment-open", SANDBOX_URL="")
     assert 'pytest --payment-open "test_shop.py::test_it"' in result.stdout
-    passed(suite(tmp_path, ONE_TEST, "--payment-open", SANDBOX_URL=""), 1)
-
-
-@pytest.mark.parametrize(("line", "is_frozen"), [("", True), ("payment_gc_freeze = false\n", False)])
-def test_collections_skip_what_is_loaded_before(tmp_path: Path, line: str, is_frozen: bool) -> None:
-    """Garbage collections skip what a suite has loaded before its first payment test, unless it says no."""
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{line}")
-    test = f"def test_it(payment_sandbox):\n    assert bool(gc.get_freeze_count()) is {is_frozen}\n"
-    passed(suite(tmp_path, f"import gc\n{test}"), 1)

@@ -11,7 +11,6 @@ from pytest_recording.network import blocking_context
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.reviews import timeline_text
-from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.suites import passed, suite
 
 TRAVELLING = """
@@ -74,9 +73,3 @@ def test_a_blocked_call_names_the_library_that_blocked_it(
     report = timeline_text(payment_sandbox, raised.value)
     assert report.startswith(f"{name} blocked a call over the network; payment_sandbox.session, ")
     assert "blocked a call" not in timeline_text(payment_sandbox, RuntimeError("of the shop"))
-
-
-def test_a_server_where_warnings_about_sockets_are_errors() -> None:
-    """pytest-socket warns before it raises; a suite whose warnings are errors gets its project, too."""
-    with block_by_socket_plugin(), PaymentSandboxServer() as server, server.project() as api:
-        assert api.session.post(f"{api.base_url}/v1/orders/", json={}).status_code == 400

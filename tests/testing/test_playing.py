@@ -3,13 +3,7 @@
 import pytest
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from tests.support.in_process import ORDER
-
-
-def place_order(sandbox: PaymentSandbox, **more: object) -> str:
-    """Create an order and return its ID."""
-    order_id: str = sandbox.client.call("POST", "/v1/orders/", {**ORDER, **more})["id"]
-    return order_id
+from tests.support.in_process import place
 
 
 @pytest.mark.parametrize(
@@ -21,7 +15,7 @@ def test_the_scenario_decides(payment_sandbox: PaymentSandbox, customer: str, st
     then = {"customer": customer} if customer == "waits" else {"customer": customer, "after": "PT20S"}
     payment_sandbox.scenario({"name": "own", "rules": [{"then": then}]})
     before = payment_sandbox.clock.now
-    order = payment_sandbox.play(place_order(payment_sandbox))
+    order = payment_sandbox.play(place(payment_sandbox))
     assert payment_sandbox.client.status(order["id"]) == order["status"]
     if customer != "waits":
         assert (payment_sandbox.clock.now - before).total_seconds() == 20
@@ -31,13 +25,9 @@ def test_the_scenario_decides(payment_sandbox: PaymentSandbox, customer: str, st
 
 def test_other_orders_are_left_alone(payment_sandbox: PaymentSandbox) -> None:
     """``play`` does not run later actions on other orders."""
-    payment_sandbox.scenario(
-        {
-            "name": "own",
-            "rules": [{"when": {"amount": 500}, "then": {"customer": "cancels", "after": "PT5M"}}],
-        }
-    )
-    place_order(payment_sandbox, amount=500)
+    rule = {"when": {"amount": 500}, "then": {"customer": "cancels", "after": "PT5M"}}
+    payment_sandbox.scenario({"name": "own", "rules": [rule]})
+    place(payment_sandbox, amount=500)
     before = payment_sandbox.clock.now
-    assert payment_sandbox.play(place_order(payment_sandbox))["status"] == "completed"
+    assert payment_sandbox.play(place(payment_sandbox))["status"] == "completed"
     assert payment_sandbox.clock.now == before

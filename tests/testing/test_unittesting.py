@@ -1,14 +1,16 @@
 """Suites with unittest."""
 
+import re
 from pathlib import Path
 from unittest import TestCase
 
 import pytest
 
 from payment_sandbox.testing.unittesting import PaymentSandboxMixin
-from tests.support.suites import run_suite
+from tests.support.suites import run_pytest, run_suite
 
 SUITE = """
+import sys
 import unittest
 from datetime import timedelta
 
@@ -62,7 +64,7 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
 
 
 
-class TestThatDoesNotAsk(PaymentSandboxMixin, unittest.TestCase):
+class TestEarlyThatDoesNotAsk(PaymentSandboxMixin, unittest.TestCase):
     payment_intercept = "https://api.provider.example"
 
     def test_its_requests_stay_here(self):
@@ -70,49 +72,20 @@ class TestThatDoesNotAsk(PaymentSandboxMixin, unittest.TestCase):
         self.assertEqual(answer.json()["error"]["type"], "Unauthorized")
 
 
-class TestWithoutPayments(PaymentSandboxMixin, unittest.TestCase):
-    def test_nothing(self):
+class TestLater(PaymentSandboxMixin, unittest.TestCase):
+    def test_the_address_stays_closed(self):
+        with self.assertRaisesRegex(RuntimeError, "provider.example.* replaced in test_shop.TestEarly"):
+            requests.get("https://api.provider.example/v1/orders/x/")
         self.assertIsNone(self._payment_sandbox)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        self.assertNotIn("pytest", sys.modules)
 """
 
 
 def test_unittest_alone(tmp_path: Path) -> None:
-    """A suite runs with unittest alone, with a project for each test."""
+    """A suite runs with unittest alone, with a project for each test; an intercepted address stays closed."""
     result = run_suite(tmp_path, SUITE, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
     assert result.returncode == 0, result.stderr
     assert "OK (skipped=1)" in result.stderr
-    loads = (
-        "import sys, payment_sandbox; payment_sandbox.PaymentSandboxMixin; assert 'pytest' not in sys.modules"
-    )
-    assert run_suite(tmp_path, SUITE, "-c", loads).returncode == 0
-
-
-PASSES = """
-import unittest
-from payment_sandbox import PaymentSandboxMixin
-
-ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-
-
-class TestShop(PaymentSandboxMixin, unittest.TestCase):
-    def test_passes(self):
-        self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
-
-    def test_careless(self):
-        orders = f"{self.payment_sandbox.base_url}/v1/orders/"
-        order = self.payment_sandbox.session.post(orders, json={**ORDER, "custommer": 1}).json()
-        self.payment_sandbox.act(order["id"])
-
-
-class TestAsync(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
-    async def test_passes(self):
-        order = await self.payment_sandbox.aio.run(self.payment_sandbox.client.call, "POST", "/v1/orders/", ORDER)
-        await self.payment_sandbox.aio.act(order["id"])
-"""
 
 
 FAILS = """
@@ -154,13 +127,22 @@ class TestParts(PaymentSandboxMixin, unittest.TestCase):
 """
 
 
+def run(tmp_path: Path, code: str, runner: str, *options: str, **variables: str) -> tuple[int, str]:
+    """Run a suite with a runner; return the exit code and the output."""
+    (tmp_path / "test_shop.py").write_text(code)
+    result = (
+        run_pytest(tmp_path, "-pno:cacheprovider", *options, **variables)
+        if runner == "pytest"
+        else run_suite(tmp_path, code, "-m", runner, **variables)
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("runner", ["unittest", "pytest"])
 def test_a_failure_shows_the_line_of_the_test_and_the_timeline(tmp_path: Path, runner: str) -> None:
     """The traceback ends at the failing line, wherever it is; tests that used the sandbox have its timeline."""
-    without_summary = ["-rN"] if runner == "pytest" else []  # under CI it repeats the whole messages
-    result = run_suite(tmp_path, FAILS, "-m", runner, *without_summary)
-    output = result.stdout + result.stderr
-    assert result.returncode == 1, output
+    code, output = run(tmp_path, FAILS, runner, "-rN")  # under CI, a summary repeats the whole messages
+    assert code == 1, output
     for line in ('len("four"), 3', "self.check(5)", "number, 6", "7, 8", "9, 10", "11, 12"):
         assert line in output, (line, output)
     assert "unittesting.py" not in output
@@ -168,63 +150,57 @@ def test_a_failure_shows_the_line_of_the_test_and_the_timeline(tmp_path: Path, r
     assert output.count("POST /v1/orders/ -> 201") >= 4, output
 
 
-MODES = [
-    # the attribute of the class, the flag of the plugin, the variable, and whether a mistake is a failure
-    pytest.param(None, (), {}, False, id="the review warns by default"),
-    pytest.param(None, (), {"PAYMENT_SANDBOX_REVIEW": "error"}, True, id="the variable makes it an error"),
-    pytest.param("off", (), {"PAYMENT_SANDBOX_REVIEW": "error"}, False, id="a class overrides the variable"),
-    pytest.param(
-        "off", ("pytest", "-p", "no:pytest_asyncio.plugin"), {}, False, id="a class turns it off with pytest"
-    ),
-    pytest.param("error", (), {}, True, id="a class turns it on"),
-    pytest.param("error", ("pytest",), {}, True, id="a class turns it on with pytest"),
-    pytest.param(None, ("pytest", "--payment-review=error"), {}, True, id="the plugin turns it on"),
-]
+CARELESS = """
+import unittest
+from payment_sandbox import PaymentSandboxMixin
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
 
 
-@pytest.mark.parametrize(("attribute", "runner", "variables", "fails"), MODES)
+class TestUnset(PaymentSandboxMixin, unittest.TestCase):
+    def test_careless(self):
+        orders = f"{self.payment_sandbox.base_url}/v1/orders/"
+        order = self.payment_sandbox.session.post(orders, json={**ORDER, "custommer": 1}).json()
+        self.payment_sandbox.act(order["id"])
+
+
+class TestOff(TestUnset):
+    payment_review = "off"
+
+
+class TestError(TestUnset):
+    payment_review = "error"
+
+
+class TestAsync(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
+    async def test_passes(self):
+        await self.payment_sandbox.aio.clock.advance("PT1H")
+"""
+
+
+@pytest.mark.parametrize(
+    ("runner", "option", "variable", "failed"),
+    [
+        ("unittest", "", "", {"TestError"}),
+        ("unittest", "", "error", {"TestError", "TestUnset"}),
+        ("pytest", "--payment-review=warn", "", {"TestError"}),
+        ("pytest", "--payment-review=error", "", {"TestError", "TestUnset"}),
+    ],
+)
 def test_the_mode_of_the_review(
-    tmp_path: Path, attribute: str | None, runner: tuple[str, ...], variables: dict[str, str], fails: bool
+    tmp_path: Path, runner: str, option: str, variable: str, failed: set[str]
 ) -> None:
-    """Mistakes are warnings, failures, or ignored; synchronous and asynchronous tests pass without a warning."""
-    line = f"TestCase):\n    payment_review = {attribute!r}\n"
-    code = PASSES if attribute is None else PASSES.replace("TestCase):\n", line)
-    strict = ("-W", "error") if attribute == "off" else ()
-    result = run_suite(tmp_path, code, *strict, "-m", *(runner or ("unittest",)), **variables)
-    output = result.stdout + result.stderr
-    assert result.returncode == fails, output
-    assert ("did you mean 'customer'?" in output) == (attribute != "off"), output
-    warning = "PaymentReviewWarning: test_shop.TestShop.test_careless: the review found"
-    assert (warning in output) == (not fails and attribute != "off"), output
+    """A class overrides the variable and the option; by default, mistakes are warnings."""
+    variables = {"PAYMENT_SANDBOX_REVIEW": variable} if variable else {}
+    code, output = run(tmp_path, CARELESS, runner, option, **variables)
+    assert code == 1, output
+    assert {*re.findall(r"^FAIL(?:ED|:).*?(Test[A-Z]\w+)", output, re.MULTILINE)} == failed, output
+    assert output.count("did you mean 'customer'?") >= 2, output
+    warned = re.findall(r"PaymentReviewWarning: test_shop.(\w+).test_careless: the review found", output)
+    assert {*warned} == {"TestError", "TestUnset"} - failed, output
 
 
 def test_the_mixin_must_precede_test_case() -> None:
     """The mixin must precede TestCase."""
     with pytest.raises(TypeError, match="list PaymentSandboxMixin before TestCase"):
         type("TestShop", (TestCase, PaymentSandboxMixin), {})
-
-
-GUARDED = """
-import unittest
-import requests
-from payment_sandbox import PaymentSandboxMixin
-
-URL = "http://127.0.0.1:11/v1/orders/x/"
-
-class TestFirst(PaymentSandboxMixin, unittest.TestCase):
-    payment_intercept = "http://127.0.0.1:11"
-
-    def test_answered(self):
-        self.assertEqual(requests.get(URL).status_code, 401)
-
-class TestLater(unittest.TestCase):
-    def test_refused(self):
-        with self.assertRaisesRegex(RuntimeError, "localhost:11.* replaced in test_shop.TestFirst.test_answered"):
-            requests.get(URL)
-"""
-
-
-def test_an_intercepted_address_stays_closed(tmp_path: Path) -> None:
-    """Without pytest, an address stays closed after its test, and the error names the test."""
-    result = run_suite(tmp_path, GUARDED, "-m", "unittest", "test_shop")
-    assert result.returncode == 0, result.stderr

@@ -6,7 +6,6 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from tests.support.commands import run_python
 from tests.support.in_process import place, shop_that
 
 
@@ -26,20 +25,3 @@ def test_the_wall_clock_moves_with_the_projects_clock(payment_sandbox: PaymentSa
     assert abs(datetime.now(UTC) - start) < timedelta(minutes=5)
     payment_sandbox.clock.advance("PT1H")
     assert abs(datetime.now(UTC) - start) < timedelta(minutes=5)
-
-
-WITHOUT_FREEZEGUN = """
-import sys
-
-sys.modules["freezegun"] = None  # as if it were not installed
-from payment_sandbox.testing.servers import PaymentSandboxServer
-
-with PaymentSandboxServer().project({}).wall_clock():
-    pass
-"""
-
-
-def test_without_freezegun_the_error_suggests_it() -> None:
-    """Without freezegun, which is optional, the error suggests its installation."""
-    problem = "RuntimeError: wall_clock needs freezegun: pip install freezegun"
-    assert run_python(WITHOUT_FREEZEGUN).stderr.splitlines()[-1] == problem
