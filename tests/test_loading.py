@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from payment_sandbox.loading import load_module
-from tests.support.commands import run_program, run_python
+from tests.support.commands import run_program
 from tests.support.packages import module_name, sources
 from tests.support.samples import of_the_day
 
@@ -97,34 +97,6 @@ def test_no_module_needs_the_lock_while_it_loads() -> None:
     names = [module_name(path) for path in sources() if path.name != "__main__.py"]
     completed = run_program([sys.executable, "-c", WITHOUT_LOCK, *names])
     assert completed.stdout.splitlines()[-1:] == ["all"], completed.stderr
-
-
-FORK = """
-import os
-from threading import Event, Thread
-from payment_sandbox.loading import LOADING
-
-def load():
-    with LOADING:
-        begun.set()
-        Event().wait(0.05)
-
-begun = Event()
-Thread(target=load).start()
-begun.wait()
-child = os.fork()
-with LOADING:
-    pass
-if child == 0:
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-"""
-
-
-@pytest.mark.prove
-def test_a_forked_child_can_import() -> None:
-    """A forked child can import although another thread was importing during the fork."""
-    assert run_python(FORK).returncode == 0
 
 
 FIRST_ORDER_PROGRAM = """

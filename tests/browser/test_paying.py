@@ -86,18 +86,6 @@ def tab_to(page: Page, test_id: str) -> None:
     raise AssertionError(f"{test_id} cannot be reached")
 
 
-def test_wrong_fields_are_red_and_reached_from_the_summary(live: Sandbox, page: Page) -> None:
-    """Wrong fields are red, and each line of the summary links to its field."""
-    page.goto(address(placed(live, "credit-card")))
-    page.locator(".typed summary").click()
-    by_id(page, "number").fill("4242 4242 4242 4242")
-    by_id(page, "pay-typed").click()
-    colour = by_id(page, "number").evaluate("field => getComputedStyle(field).borderTopColor")
-    assert colour == "rgb(163, 35, 31)"
-    by_id(page, "errors").get_by_role("link").first.click()
-    assert page.evaluate("document.activeElement.id") == "number" or page.url.endswith("#number")
-
-
 def test_the_example_of_the_documentation_passes(tmp_path: Path) -> None:
     """The test with Playwright passes as pasted, apart from the place of the browser."""
     require("chromium")

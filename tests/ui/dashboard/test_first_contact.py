@@ -1,8 +1,5 @@
 """What a new user meets: first steps, the webhook address, projects and settings."""
 
-import re
-
-import pytest
 import requests
 
 from tests.support.dashboard import Dashboard, run_in_shell
@@ -118,18 +115,3 @@ def test_projects_show_what_happened_in_them(sandbox: Sandbox, watched: Sandbox,
     row = next(row for row in rows if "A shop that fails" in row)
     assert "/mistakes/" in row
     assert "just now" in row
-
-
-@pytest.mark.parametrize(("view", "test_id"), [("orders", "newer-orders"), ("requests", "newer-requests")])
-def test_a_list_stays_where_it_is_read(sandbox: Sandbox, view: str, test_id: str) -> None:
-    """With its first row in the query, a list counts newer rows above it; a row that is gone is ignored."""
-    sandbox.place(card(), merchant_order_id="S-1")
-    browser = Dashboard(sandbox)
-    top = re.search(r'data-top="([^"]+)"', browser.open(f"{view}/").answer.text)
-    assert top is not None
-    for number in (2, 3):
-        sandbox.place(card(), merchant_order_id=f"S-{number}")
-    page = browser.open(f"{view}/?top={top[1]}")
-    assert "2 new" in page.ids[test_id]
-    assert ("S-1" in page.ids[view], "S-2" in page.ids[view]) == (True, False)
-    assert "S-3" in browser.open(f"{view}/?top=gone").ids[view]

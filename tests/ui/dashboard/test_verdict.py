@@ -46,25 +46,7 @@ def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
         assert f'id="{link.partition("#")[2]}"' in shown
 
 
-def test_repeated_webhooks_are_marked(watched: Sandbox, shop: Shop) -> None:
-    """Retries and duplicates are marked; equal retries are one step of the history."""
-    shop.answer = lambda received: 500
-    order = watched.acted(watched.place(card()), "customer visit")
-    watched.settle()
-    watched.advance("PT25M")
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert "webhook, attempt 2: processing · retry" in page.ids["story"]
-    assert page.ids["story"].count("webhook, attempt") == 2
-    assert "attempts 3 to 10 like these, until 12:18:00" in page.ids["story"]
-    watched.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
-    duplicated = watched.acted(watched.place(card()), "customer visit")
-    watched.settle()
-    steps = Dashboard(watched).open(f"orders/{duplicated['id']}/").ids["story"]
-    assert steps.count("webhook, attempt 1: processing") == 2
-    assert steps.count("webhook, attempt 1: processing · a copy") == 1
-
-
-def test_a_deviating_step_names_its_cause(watched: Sandbox) -> None:
+def test_a_deviating_step_names_its_cause(watched: Sandbox, shop: Shop) -> None:
     """A step names its cause: an action by hand, a scenario rule, a fault or a webhook rule."""
     browser = Dashboard(watched)
     by_hand = watched.acted(watched.place(card()), "customer pay")
@@ -79,6 +61,11 @@ def test_a_deviating_step_names_its_cause(watched: Sandbox) -> None:
     assert "the payment fails · rule 1 of of-the-test" in steps
     assert "webhook, attempt 1: error · 503 (fault)" in steps
     assert "503 · sandbox fault: response lost (503 instead)" in steps
+    shop.answer = lambda received: 500
+    watched.advance("PT25M")
+    steps = browser.open(f"orders/{by_rule['id']}/").ids["story"]
+    assert "webhook, attempt 2: error · retry" in steps
+    assert "attempts 3 to 10 like these" in steps
 
 
 def test_the_money_is_shown_in_words_and_as_a_bar(sandbox: Sandbox) -> None:

@@ -69,30 +69,16 @@ def test_results_other_than_payments_are_named(live: Sandbox, ending: str, make:
     assert f"/dashboard/{live.project['project_id']}/orders/{order['id']}/" in page.links
 
 
-@pytest.mark.parametrize(
-    ("status", "is_notified", "counts"),
-    [(204, True, "2 / 2"), (500, False, "0 / 2: HTTP 500")],
-    ids=["takes", "refuses"],
-)
-def test_the_result_says_whether_the_shop_was_notified(
-    watched: Sandbox, shop: Shop, status: int, is_notified: bool, counts: str
-) -> None:
-    """The page shows the shop's responses and claims a notification only if they succeeded."""
-    shop.answer = lambda received: status
-    order = watched.pay(watched.place(card()))
-    assert watched.get("/control/wait/?idle=1").status_code == 200
-    page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
-    assert page.ids["webhooks"] == counts
-    assert (ENGLISH.say("paid_text") in page.text) is is_notified
-
-
 def test_the_result_follows_its_webhooks(watched: Sandbox, shop: Shop) -> None:
-    """While a webhook is pending, the page polls a number that the next attempt changes; then it stops."""
+    """The page claims a notification only after it; until then it polls a number that an attempt changes."""
     shop.answer = lambda received: 500
     order = watched.pay(watched.place(card()))
     watched.settle()
     url = f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/"
-    polled = re.search(r'data-waiting="([^"]+)" data-state="(\d+)"', Payer(watched).open(url).answer.text)
+    page = Payer(watched).open(url)
+    assert page.ids["webhooks"] == "0 / 2: HTTP 500"
+    assert ENGLISH.say("paid_text") not in page.text
+    polled = re.search(r'data-waiting="([^"]+)" data-state="(\d+)"', page.answer.text)
     assert polled is not None
     before = int(polled[2])
     assert watched.http.get(f"{watched.url}{polled[1]}").json() == {"state": before}
@@ -101,6 +87,7 @@ def test_the_result_follows_its_webhooks(watched: Sandbox, shop: Shop) -> None:
     assert watched.http.get(f"{watched.url}{polled[1]}").json()["state"] > before
     page = Payer(watched).open(url)
     assert page.ids["webhooks"] == "2 / 2"
+    assert ENGLISH.say("paid_text") in page.text
     assert "data-waiting" not in page.answer.text
 
 
