@@ -52,13 +52,6 @@ def new_context(browser: Browser, server: Server) -> Iterator[NewContext]:
 
 
 @pytest.fixture
-def windows(new_context: NewContext) -> tuple[Page, Page]:
-    """Two windows of the same browser."""
-    context: BrowserContext = new_context(viewport={"width": 1500, "height": 1000})
-    return context.new_page(), context.new_page()
-
-
-@pytest.fixture
 def page(new_context: NewContext) -> Page:
     """A tab in a new profile."""
     return new_context().new_page()

@@ -77,20 +77,6 @@ def test_every_view_is_small_and_loads_from_the_sandbox_only(
     assert sum(traffic.sizes) <= WIRE_BYTES_MAX
 
 
-def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tuple[Page, Page]) -> None:
-    """A button advances the clock to the delayed capture, and another window shows both."""
-    advancing, watching = windows
-    order = watched.pay(watched.place(card(capture_mode="delayed", expiration_period="P7D")))
-    watching.goto(view_url(watched, f"orders/{order['id']}/"))
-    expect(by_id(watching, "agenda").last).to_contain_text("Delayed capture")
-    advancing.goto(view_url(watched, "requests/"))
-    unfold(advancing, "clock-menu")
-    by_id(advancing, "clock-week").click()
-    expect(by_id(advancing, "now")).to_have_text("Sun 08 Mar 2026 12:00:00")
-    expect(by_id(watching, "now")).to_have_text("Sun 08 Mar 2026 12:00:00")
-    expect(by_id(watching, "story")).to_contain_text("delayed capture")
-
-
 def test_a_click_opens_headers_and_bodies(watched: Sandbox, page: Page) -> None:
     """Enter on a call opens a dialog with headers and bodies, and Escape closes it."""
     order = watched.place(card(), merchant_order_id="shop-7")

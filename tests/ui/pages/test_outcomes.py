@@ -8,7 +8,7 @@ import pytest
 
 from payment_sandbox.ui.pages.language import Language
 from tests.support.driver import Sandbox, by, card
-from tests.support.payer import Payer, order_page, payment_page
+from tests.support.payer import RETURN, Payer, order_page, payment_page
 from tests.support.shop import Shop
 
 ENGLISH = Language("en-GB")
@@ -21,8 +21,8 @@ def payer(sandbox: Sandbox) -> Payer:
 
 
 def test_an_authorization_is_named_on_its_button(sandbox: Sandbox, payer: Payer) -> None:
-    """The button names an authorization and the status that the settings give it, and does what it says."""
-    order = sandbox.place(card(capture_mode="manual"))
+    """The button names the status that the settings give an authorization; an accepted order leads to the shop."""
+    order = sandbox.place(card(capture_mode="manual"), return_url=RETURN)
     for status in ("completed", "accepted"):
         sandbox.settings(authorized_status=status)
         label = payer.open(payment_page(order)).ids["sandbox-pay"]
@@ -30,8 +30,9 @@ def test_an_authorization_is_named_on_its_button(sandbox: Sandbox, payer: Payer)
         assert label.endswith(f"order: {status}")
     panel = payer.open(payment_page(order)).forms[-1]
     data, headers = {**panel.fields, "action": "pay"}, {"Origin": sandbox.url}
-    payer.http.post(panel.action, data=data, headers=headers, allow_redirects=False)
+    answer = payer.http.post(panel.action, data=data, headers=headers, allow_redirects=False)
     assert sandbox.read(order)["status"] == "accepted"
+    assert answer.headers["Location"].startswith(RETURN.partition("?")[0])
 
 
 def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
