@@ -3,10 +3,10 @@
 import json
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from payment_sandbox.testing.clients.in_process import InProcess
 from payment_sandbox.testing.project_fixture import PaymentSandbox
@@ -21,14 +21,8 @@ BLOCKS_QUERY: Final = "fields[]=amount_details&fields[]=order_line_details"
 SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in LINES}
 
 
-class MerchantCaller(Protocol):
-    """Makes a merchant call."""
-
-    def __call__(
-        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
-    ) -> ServiceAnswer:
-        """Make the call; return the answer."""
-        ...
+MerchantCaller = Callable[..., ServiceAnswer]
+"""Makes a merchant call: method, path, body and ``headers``."""
 
 
 class SessionCaller:

@@ -59,16 +59,8 @@ NOT_CALLED: Final = {
 """The routes that are not called, and why."""
 
 HEADERS: Final = (
-    "User-Agent",
-    "Referer",
-    "Cookie",
-    "X-Debug",
-    "Idempotency-Key",
-    "If-Match",
-    "If-None-Match",
-    "Accept-Language",
-    "Last-Event-ID",
-    "X-Request-Id",
+    *("User-Agent", "Referer", "Cookie", "X-Debug", "Idempotency-Key", "If-Match", "If-None-Match"),
+    *("Accept-Language", "Last-Event-ID", "X-Request-Id"),
 )
 PARAMETER: Final = re.compile(r"<([a-z_]+)>")
 HIDDEN_FIELDS: Final = ("token", "form", "back", "next")  # hidden fields without which a form is refused

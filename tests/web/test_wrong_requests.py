@@ -9,17 +9,13 @@ import requests
 
 from tests.support.driver import Sandbox, refused
 
+WRONG_KEYS = (b"no-colon", b"wrong-key:", b":sandbox-key", b"SANDBOX-KEY:", b"sandbox-key :", b"\xff\xfe:")
 WRONG_CREDENTIALS = (
     None,
     "",
     "Basic",
     "Basic !!!!",
-    *(
-        f"Basic {base64.b64encode(credentials).decode()}"
-        for credentials in (
-            *(b"no-colon", b"wrong-key:", b":sandbox-key", b"SANDBOX-KEY:", b"sandbox-key :", b"\xff\xfe:"),
-        )
-    ),
+    *(f"Basic {base64.b64encode(key).decode()}" for key in WRONG_KEYS),
     "Basic \xff\xff",
     "Bearer sandbox-key",
     "sandbox-key",
@@ -65,15 +61,9 @@ def test_the_password_is_ignored(sandbox: Sandbox) -> None:
 def test_paths_work_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
     """Both forms are answered directly, without a redirect."""
     order = sandbox.post("/v1/orders", {"currency": "EUR", "amount": 1}).json()
-    for path in (
-        f"/v1/orders/{order['id']}",
-        "/v1/bank-redirect-nl/issuers",
-        "/v1/merchants/self/projects/self/currencies",
-        "/control/project",
-        "/control/agenda",
-        "/health",
-        "/openapi.json",
-    ):
+    control = ("/control/project", "/control/agenda", "/health", "/openapi.json")
+    merchant = ("/v1/bank-redirect-nl/issuers", "/v1/merchants/self/projects/self/currencies")
+    for path in (f"/v1/orders/{order['id']}", *merchant, *control):
         assert sandbox.get(path).status_code == 200
         assert sandbox.get(f"{path}/").status_code == 200
 
@@ -83,15 +73,8 @@ def test_other_paths_do_not_exist(sandbox: Sandbox) -> None:
     """Unknown paths are refused with 404, even with invalid escapes or control characters; ``/v1/`` exists."""
     assert sandbox.get("/v1/bank-redirect-nl/issuers/").status_code == 200
     strange = ("%00", "%ff", "%zz", "%0d%0aX: y", "..%2f..%2fx", "\x7f", "a" * 5000)
-    paths = (
-        "/orders/",
-        "/v2/orders/",
-        "/V1/orders/",
-        "/v1/",
-        "/x/",
-        *(f"/v1/orders/{each}/" for each in strange),
-    )
-    for path in paths:
+    others = ("/orders/", "/v2/orders/", "/V1/orders/", "/v1/", "/x/")
+    for path in (*others, *(f"/v1/orders/{each}/" for each in strange)):
         prepared = requests.Request("GET", sandbox.url, auth=(sandbox.key, "")).prepare()
         prepared.url = sandbox.url + path
         refused(sandbox.http.send(prepared, allow_redirects=False), 404, "NotFound")

@@ -66,6 +66,9 @@ def test_wrong_settings_are_refused_with_all_violations(sandbox: Sandbox) -> Non
     assert expected | {"clock"} <= created.keys()
     assert "did you mean 'clock'?" in created["clok"], "only creations have a clock"
     assert any(path.startswith("aliases") for path in created)
+    scenarios = [{"scenario": {"name": "x", "rulez": []}, "bogus": 1}, {"scenario": "none-such"}]
+    paths = [set(violations(sandbox.post("/control/projects/", body))) for body in scenarios]
+    assert paths == [{"scenario.rulez", "bogus"}, {"scenario.name"}]
     assert "did you mean 'name'?" in created["nmae"]
     before = sandbox.get("/control/project/").json()
     assert expected <= violations(sandbox.patch("/control/project/", wrong)).keys()

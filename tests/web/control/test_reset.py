@@ -75,17 +75,6 @@ def test_a_reset_goes_back_to_the_creation(project: Callable[..., Sandbox], scen
     assert sandbox.get("/control/faults/").json()["faults"] == []
 
 
-def test_a_wrong_initial_scenario_creates_nothing(client: SandboxClient) -> None:
-    """All mistakes are reported, with their paths."""
-    count = len(client.projects())
-    with pytest.raises(SandboxError) as refused:
-        client.create_project(scenario={"name": "x", "rulez": []}, clock="sideways", bogus=1)
-    assert {each.path for each in refused.value.violations} == {"scenario.rulez", "clock", "bogus"}
-    with pytest.raises(SandboxError, match="not a known scenario"):
-        client.create_project(scenario="none-such")
-    assert len(client.projects()) == count
-
-
 def made(tmp_path: Path, *, is_declared: bool) -> Server:
     """Return a server with a state file, whose first project has the scenario ``mine``."""
     file = tmp_path / "project.yaml"
