@@ -117,6 +117,12 @@ class Form(Schema):
         ]
 
     @cached_property
+    def plain_names(self) -> frozenset[str]:
+        """The known keys whose values have no keys that a form knows."""
+        nesting = (fields.Nested, fields.List, fields.Dict)
+        return frozenset(name for name, field in self.load_fields.items() if not isinstance(field, nesting))
+
+    @cached_property
     def _repairs(self) -> list[Any]:
         return [getattr(self, name) for name in _hook_names(type(self), "is_repair")]
 
@@ -232,31 +238,34 @@ def read(form: Form, data: Any) -> dict[str, Any]:
     return loaded
 
 
-def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
-    """Yield the unknown keys at every level."""
-    if not isinstance(data, dict):
-        return
-    known = form.load_fields
-    for key, value in data.items():
-        full_path = f"{path}.{key}" if path else key
-        if key not in known:
-            yield UnknownKey(full_path, key, list(known))
-        elif isinstance(value, CONTAINERS):
-            yield from _unknown_in(known[key], value, full_path)
+def unknown_keys(form: Form, data: Any, path: str = "") -> list[UnknownKey]:
+    """Return the unknown keys at every level, in the order of the request."""
+    unknown: list[UnknownKey] = []
+    if isinstance(data, dict) and not (data.keys() <= form.plain_names):
+        known = form.load_fields
+        names = list(known)
+        for key, value in data.items():
+            if key not in known:
+                unknown.append(UnknownKey(f"{path}.{key}" if path else key, key, names))
+            elif isinstance(value, CONTAINERS) and key not in form.plain_names:
+                unknown += _unknown_in(known[key], value, f"{path}.{key}" if path else key)
+    return unknown
 
 
-def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[UnknownKey]:
+def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> list[UnknownKey]:
     if isinstance(field, fields.Nested):
         form = field.schema
         assert isinstance(form, Form), "forms must nest forms"
-        yield from unknown_keys(form, value, path)
-    elif isinstance(field, fields.List) and isinstance(value, list):
+        return unknown_keys(form, value, path)
+    unknown: list[UnknownKey] = []
+    if isinstance(field, fields.List) and isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, dict):
-                yield from _unknown_in(field.inner, item, f"{path}[{index}]")
+                unknown += _unknown_in(field.inner, item, f"{path}[{index}]")
     elif isinstance(field, fields.Dict) and field.value_field is not None and isinstance(value, dict):
         for key, item in value.items():
-            yield from _unknown_in(field.value_field, item, f"{path}.{key}")
+            unknown += _unknown_in(field.value_field, item, f"{path}.{key}")
+    return unknown
 
 
 def _violations(messages: object, path: str, value: object) -> Iterator[Violation]:

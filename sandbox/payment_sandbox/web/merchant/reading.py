@@ -1,7 +1,6 @@
 """Parsing of merchant requests: unknown keys are ignored and reported, or refused by project setting."""
 
 from collections.abc import Collection, Sequence
-from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -34,8 +33,9 @@ def read_valid_fields(
         body = call.body = _with_text_ids(body)
     data, violations = load(form, body)
     unknown = unknown_keys(form, body)
-    others = (key for key in unknown if key.path not in also_known) if also_known else unknown
-    return data, [*violations, *handle_unknown(call, list(islice(others, VIOLATIONS_MAX)))]
+    if also_known:
+        unknown = [key for key in unknown if key.path not in also_known]
+    return data, [*violations, *handle_unknown(call, unknown[:VIOLATIONS_MAX])]
 
 
 def _with_text_ids(body: Any) -> Any:
