@@ -1,10 +1,8 @@
 """Requests and webhooks: their list, their progress, resends with changes, and webhooks that a fault withheld."""
 
-from contextlib import nullcontext
 from typing import Any, Final
 
 import pytest
-import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.ui.pages.language import Language
@@ -218,24 +216,3 @@ def test_the_control_api_counts_it_as_delivered_and_says_that_it_was_lost(watche
     watched.put("/control/faults/", {})
     watched.post(f"/control/webhooks/{lost['id']}/redeliver/")
     assert watched.webhooks(state="lost") == []
-
-
-@pytest.mark.parametrize(
-    ("effect", "is_lost"),
-    [
-        ({"reset": True, "phase": "after"}, True),
-        ({"hang": 0.01, "phase": "after"}, True),
-        ({"latency": 0.01}, False),
-    ],
-)
-def test_a_lost_response_is_marked(watched: Sandbox, effect: dict[str, Any], is_lost: bool) -> None:
-    """A lost response is marked, and the shop does not know its content; a slow one arrives."""
-    order = pays(watched)
-    watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": effect}]})
-    with pytest.raises(requests.ConnectionError) if is_lost else nullcontext():
-        watched.read(order)
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert page.answer.text.count('<li class="lost"') == is_lost
-    assert ("200 · lost (fault)" in page.ids["story"]) is is_lost
-    assert page.ids["believed"].startswith("new" if is_lost else "completed")
-    assert '<li class="failed"' not in page.answer.text

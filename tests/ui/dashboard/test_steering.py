@@ -172,23 +172,6 @@ def test_a_test_card_is_stored_by_one_click(sandbox: Sandbox) -> None:
     assert "Choose one of: " in browser.send(form, {"card": "declined"}, page).ids["notice"]
 
 
-def test_a_qr_code_is_made_by_one_click(sandbox: Sandbox) -> None:
-    """A QR code can be created and scanned; an invalid one is refused and the form keeps its values."""
-    browser = Dashboard(sandbox)
-    page = browser.open("simulate/")
-    form = page.form_to("simulate/codes/")
-    refused = browser.send(form, {"amount": "", "description": "Table 4"}, page)
-    assert refused.ids["notice"] == "Enter an amount, or let the payer change it"
-    assert refused.form_to("simulate/codes/").fields["description"] == "Table 4"
-    page = browser.send(form, {"amount": "", "changeable": "1", "reusable": "1"}, page)
-    assert "Any amount" in page.ids["codes"]
-    page = browser.send(form, {"amount": "7.25", "description": "Table 4"}, page)
-    code = next(link for link in page.links if "/qr/" in link)
-    assert browser.http.get(f"{sandbox.url}{code.rstrip('/')}.png").content.startswith(b"\x89PNG")
-    sandbox.post(f"/control/bankqr/{code.split('/')[-2]}/scan/")
-    assert "used" in browser.open("simulate/").ids["codes"]
-
-
 def test_settings_are_changed(sandbox: Sandbox) -> None:
     """One form changes all settings; the form that was opened changes none."""
     browser = Dashboard(sandbox)

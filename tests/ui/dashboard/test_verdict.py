@@ -1,7 +1,5 @@
 """The order's page names mistakes of the shop with their reasons, and confirms correct handling."""
 
-import re
-
 from tests.judge.test_judge import handling, pays, reads
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -68,8 +66,8 @@ def test_a_deviating_step_names_its_cause(watched: Sandbox, shop: Shop) -> None:
     assert "attempts 3 to 10 like these" in steps
 
 
-def test_the_money_is_shown_in_words_and_as_a_bar(sandbox: Sandbox) -> None:
-    """The page shows authorized, captured, refunded and reserved amounts; the bar's parts are in proportion."""
+def test_the_money_is_shown_in_words(sandbox: Sandbox) -> None:
+    """The page shows authorized, captured, refunded and reserved amounts."""
     order = sandbox.authorized()
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/")
@@ -86,12 +84,6 @@ def test_the_money_is_shown_in_words_and_as_a_bar(sandbox: Sandbox) -> None:
     page = browser.press(page, "merchant refund", amount="5.00")
     for words in ("€5.00 refunded", "€5.00 left", "expires in 30 min, 12:30"):
         assert words in page.ids["money"]
-    bar = page.answer.text.partition('data-testid="money-bar"')[2].partition("</svg>")[0]
-    assert re.findall(r'class="of-(\w+)" x="([\d.]+)" width="([\d.]+)"', bar) == [
-        ("received", "0.0", "25.0"),
-        ("refunded", "25.0", "25.0"),
-        ("reserved", "50.0", "50.0"),
-    ]
 
 
 def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
