@@ -82,42 +82,6 @@ def test_a_refusal_is_raised_with_all_violations(client: SandboxClient) -> None:
     assert "409 ActionNotPossible" in str(impossible.value)
 
 
-def test_scenarios_faults_and_actions(client: SandboxClient) -> None:
-    """Scenarios and faults are set and reset; actions and scans return their results."""
-    assert "webhook-lost" in {scenario["name"] for scenario in client.scenarios()}
-    assert client.scenario("webhook-lost")["name"] == "webhook-lost"
-    assert client.scenario({"name": "mine", "rules": [{"then": {"customer": "pays"}}]})["name"] == "mine"
-    client.reset_scenario()
-    assert client.project()["scenario"] == "default"
-    client.faults([{"when": {"method": "POST", "path": "/v1/orders/"}, "then": {"status": 503}}])
-    with pytest.raises(SandboxError, match="503 ServiceUnavailable"):
-        place_order(client)
-    client.faults()
-    assert client.act(place_order(client), "customer", "pay", card="challenge")["status"] == "completed"
-    code = client.call("POST", "/v1/bankqr/", {"amount": 5})
-    assert client.scan(code["id"], issuer_id="DUINNL2U")["amount"] == 5
-
-
-def test_events_of_an_order_are_listed(client: SandboxClient, shop: Shop) -> None:
-    """The client lists the agenda, webhooks, journal, rules and projects, and waits for changes."""
-    order_id = place_order(client)
-    assert [due["order_id"] for due in client.agenda()] == [order_id]
-    client.act(order_id, "customer", "visit")
-    assert client.wait(order_id=order_id, status="processing")["status"] == "processing"
-    client.wait(webhook=order_id, idle=True)
-    (webhook,) = client.webhooks(order_id=order_id, state="delivered")
-    assert len(client.redeliver(webhook["id"])["attempts"]) == 2
-    assert client.order(order_id)["status"] == "processing"
-    (created,) = client.journal(method="POST", path="/v1/orders/", status=201)
-    assert [entry["id"] for entry in client.journal(order_id=order_id)] == [created["id"]]
-    assert client.project()["project_id"] in {project["project_id"] for project in client.projects()}
-    with pytest.raises(SandboxError, match="408"):
-        client.wait(order_id=order_id, status="completed", timeout_seconds=0.01)
-    assert any(rule["id"] == "CAP-04" for rule in client.rules())
-    client.close()
-    assert client.health()["status"] == "ok", "a closed client opens a new connection"
-
-
 def test_another_server_raises_an_error(shop: Shop) -> None:
     """A response from another kind of server raises a SandboxError."""
     shop.answer = lambda received: 500
