@@ -1,7 +1,8 @@
 """The Flask application: both APIs, the payment pages, the dashboard and the documentation."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -107,7 +108,8 @@ def build_app(
     Raises:
         Invalid: the path of the ``public_url`` is one of the application's own.
     """
-    app = SandboxFlask("payment_sandbox", static_folder=None)
+    app = Flask("payment_sandbox", static_folder=None)
+    app.ensure_sync = cache(app.ensure_sync)  # type: ignore[method-assign]  # it examines a view at each call
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
     app.jinja_loader = template_loader
     app.test_client_class = SandboxTestClient
@@ -156,14 +158,6 @@ def answer_unknown_path(error: Exception) -> Response:
         return answer_unrouted(call, error)
     page = show_unknown_path(call) if error.code == NOT_FOUND else None
     return page or answer_for(call, error)
-
-
-class SandboxFlask(Flask):
-    """A Flask application whose views are all synchronous."""
-
-    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function; Flask would examine it at each call."""
-        return func
 
 
 class SandboxTestClient(FlaskClient):
