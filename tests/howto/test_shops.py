@@ -68,7 +68,7 @@ def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
     if os.geteuid() != 0 or run_command([*NETWORK, "true"], tmp_path).returncode:
         pytest.skip("needs a network of its own, which only root may have")
     (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
-    walk_command = [sys.executable, "-m", f"tests.howto.shops.{shop}", str(packages(shop))]
+    walk_command = [sys.executable, "-m", "tests.howto.walking", shop, str(packages(shop))]
     script = [*NETWORK, "bash", "-c", SCRIPT, "bash", *walk_command]
     result = run_command(script, tmp_path, 200, PYTHONPATH=str(ROOT))
     log = tmp_path / "shop.log"
