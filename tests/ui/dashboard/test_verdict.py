@@ -1,5 +1,11 @@
 """The order's page names mistakes of the shop with their reasons, and confirms correct handling."""
 
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import requests
+
 from tests.judge.test_judge import handling, pays, reads
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -110,3 +116,18 @@ def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
     watched.read(refund)
     watched.read(order)
     assert '<li class="missing"' not in browser.open(f"orders/{order['id']}/").answer.text
+
+
+@pytest.mark.parametrize(
+    ("effect", "is_lost"), [({"reset": True, "phase": "after"}, True), ({"latency": 0.01}, False)]
+)
+def test_a_lost_response_is_marked(watched: Sandbox, effect: dict[str, Any], is_lost: bool) -> None:
+    """A lost response is marked, and the shop does not know its content; a slow one arrives."""
+    order = pays(watched)
+    watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": effect}]})
+    with pytest.raises(requests.ConnectionError) if is_lost else nullcontext():
+        watched.read(order)
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert page.answer.text.count('<li class="lost"') == is_lost
+    assert ("200 · lost (fault)" in page.ids["story"]) is is_lost
+    assert page.ids["believed"].startswith("new" if is_lost else "completed")
