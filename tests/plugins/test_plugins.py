@@ -206,6 +206,7 @@ def test_a_refund_without_amount_gets_a_warning(sandbox: Sandbox) -> None:
     ("field", "value", "warning"),
     [
         ("country", "UK", "send GB"),
+        ("country", "el", "send GR"),
         ("country", "XX", "'XX' is not a country code"),
         ("country", "nl", None),
         ("phone_numbers", ["+31 20 0000000", "abc"], "phone_numbers[1] 'abc'"),

@@ -206,29 +206,6 @@ def test_workers_share_the_tests(tmp_path: Path) -> None:
     assert [[each["effect"] for each in own] for own in findings] == [["a mail was sent twice"]] * 2
 
 
-def test_a_time_limit_applies_to_the_unchanged_test(tmp_path: Path) -> None:
-    """A time limit applies to the unchanged test only; the variations have their own."""
-    (tmp_path / "conftest.py").write_text("""
-runs = []
-
-
-def pytest_runtest_call(item):
-    runs.append("run")
-
-
-def pytest_timeout_cancel_timer(item):
-    runs.append("no limit")
-
-
-def pytest_sessionfinish():
-    print("RUNS", *runs, sep=",")
-""")
-    options = ("-s", "--timeout=600", "--payment-rehearse-only=webhook:1:lost")
-    code, report, output = rehearse_suite(tmp_path, BOOKS + A_SALE, *options)
-    assert (code, report["findings"]) == (0, []), output[-2000:]
-    assert "RUNS,run,no limit,run,run" in output
-
-
 def test_a_run_that_cannot_be_judged_is_a_finding(tmp_path: Path) -> None:
     """Books that raise an error are a finding."""
     fragile = BOOKS.replace(

@@ -1,13 +1,10 @@
 """A right shop has no findings: each test is a false alarm of an earlier release."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.rehearsal.running import run_suite
 from tests.rehearsal.test_rehearsing import A_SALE, BOOKS, rehearse_suite
-from tests.support.documentation import ROOT
 
 ADDS_TO_A_CART = """    app.cart, app.amounts = [], {}
 
@@ -57,12 +54,3 @@ def test_a_shop_that_ships_what_is_in_the_cart_has_a_finding(tmp_path: Path) -> 
     assert code == 1, output[-3000:]
     sentence = report["findings"][0]["sentence"]
     assert "€20.00 were shipped, but the purchase costs only €10.00" in sentence
-
-
-@pytest.mark.prove
-def test_a_shop_on_the_event_loop_of_a_failed_test_owes_no_answer(tmp_path: Path) -> None:
-    """The shop cannot answer webhooks once the test has failed, and with it ended the shop's event loop."""
-    shutil.copytree(ROOT / "tests" / "howto" / "projects" / "asyncio", tmp_path, dirs_exist_ok=True)
-    result = run_suite(tmp_path, "--payment-rehearse-only=action:1:opens-page", "-k", "same_loop")
-    assert (result.code, result.findings) == (0, []), result.text
-    assert result.count("variations") == 1

@@ -1,7 +1,6 @@
 """Webhooks for shops in tests with and without an event loop; ``test_loops.py`` runs these tests."""
 
 import asyncio
-import logging
 import sqlite3
 import threading
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 import trio
-from starlette.responses import Response
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER, place, shop_that
@@ -29,28 +27,6 @@ def test_a_test_without_a_loop(payment_sandbox: PaymentSandbox) -> None:
     assert len(seen) == 2
     assert len(set(seen)) == 1
     assert (seen[0][0], seen[0][2]) == (threading.get_ident(), "jan")
-
-
-def test_every_webhook_has_its_own_traceback_and_context(payment_sandbox: PaymentSandbox) -> None:
-    """Webhooks on the same loop do not share tracebacks or context variables."""
-    seen: Seen = []
-
-    async def fail(order_id: str) -> Response:
-        seen.append(USER.get())
-        try:
-            raise LookupError(f"try {len(seen)}")
-        except LookupError:
-            logging.getLogger("shop").exception("it failed")
-        return Response(status_code=500)
-
-    payment_sandbox.deliver_to(starlette(fail))
-    USER.set("first")
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    USER.set("second")
-    payment_sandbox.clock.advance("PT2M")
-    tracebacks = [attempt.get("traceback") or "" for attempt in payment_sandbox.webhooks[0]["attempts"]]
-    assert [f"LookupError: try {number}" in text for number, text in enumerate(tracebacks, 1)] == [True, True]
-    assert seen == ["first", "second"]
 
 
 async def pay_and_expire(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:

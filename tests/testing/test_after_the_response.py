@@ -13,7 +13,6 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from payment_sandbox.testing.servers import PaymentSandboxServer
 
 PROVIDER = "https://api.provider.example"
 TRANSFER = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
@@ -70,26 +69,6 @@ def test_a_request_that_fails_has_webhooks_too(shop: Shop) -> None:
     shop.flask.testing = False
     assert shop.flask.test_client().post("/checkout?fail=1").status_code == 500
     assert shop.log == ["answered", "known"] * 2
-
-
-class AnotherShop(Flask):
-    """An application that only one test hands over."""
-
-    def __call__(self, environ: Any, start_response: Any) -> Any:
-        """Answer a request."""
-        return super().__call__(environ, start_response)
-
-
-def test_the_application_is_never_changed(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The application keeps its class and its attributes; its class calls it as before once nobody watches."""
-    with payment_sandbox_server.project() as other:
-        app = AnotherShop("another shop")
-        before = dict(vars(app))
-        other.deliver_to(app)
-        other.browser(app)
-        assert (type(app), dict(vars(app))) == (AnotherShop, before)
-        assert hasattr(AnotherShop.__dict__["__call__"], "__wrapped__")
-    assert not hasattr(AnotherShop.__dict__["__call__"], "__wrapped__")
 
 
 @pytest.mark.parametrize("is_async", [True, False])

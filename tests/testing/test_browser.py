@@ -1,10 +1,8 @@
 """A customer's browser for a shop in this process."""
 
 from threading import Barrier
-from typing import Any
 
 import pytest
-from flask import Flask, make_response, redirect, request
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -12,32 +10,6 @@ from starlette.routing import Route
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place
-
-
-def flask_shop(barrier: Barrier) -> Flask:
-    """A WSGI shop whose purchases wait for each other."""
-    app = Flask("shop")
-
-    @app.post("/cart")
-    def cart() -> Any:
-        answer = make_response(redirect("/cart"))
-        answer.set_cookie("cart", request.form["socks"])
-        return answer
-
-    @app.get("/cart")
-    def show() -> str:
-        return f"{request.cookies['cart']} socks"
-
-    @app.post("/buy")
-    def buy() -> str:
-        barrier.wait()
-        return "bought"
-
-    @app.get("/thanks")
-    def thanks() -> str:
-        return " ".join(request.args[name] for name in ("order_id", "project_id", "lang"))
-
-    return app
 
 
 def starlette_shop(barrier: Barrier) -> Starlette:
@@ -62,17 +34,9 @@ def starlette_shop(barrier: Barrier) -> Starlette:
     return Starlette(routes=[*routes, Route("/thanks", thanks)])
 
 
-@pytest.fixture(params=[flask_shop, starlette_shop], ids=["wsgi", "asgi"])
-def app(request: pytest.FixtureRequest) -> Any:
-    """A shop in which two purchases must happen at the same time."""
-    return request.param(Barrier(2, timeout=60))
-
-
-def test_a_customer_buys_with_two_clicks_and_returns_in_two_tabs(
-    payment_sandbox: PaymentSandbox, app: Any
-) -> None:
+def test_a_customer_buys_with_two_clicks_and_returns_in_two_tabs(payment_sandbox: PaymentSandbox) -> None:
     """Cookies last, redirects are not followed, two clicks are concurrent, and a return has the service's ids."""
-    browser = payment_sandbox.browser(app)
+    browser = payment_sandbox.browser(starlette_shop(Barrier(2, timeout=60)))
     answer = browser.post("/cart", {"socks": 2})
     assert (answer.status_code, answer.location) == (302, "/cart")
     assert browser.get("/cart").text == "2 socks"
@@ -91,4 +55,4 @@ def test_what_is_no_application_or_has_no_return_address_is_refused(payment_sand
     with pytest.raises(TypeError, match="WSGI or ASGI"):
         payment_sandbox.browser("http://localhost:3000")
     with pytest.raises(ValueError, match="has no return_url"):
-        payment_sandbox.browser(flask_shop(Barrier(1))).returns(place(payment_sandbox))
+        payment_sandbox.browser(Starlette()).returns(place(payment_sandbox))

@@ -3,8 +3,6 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing
-from http.client import HTTPConnection
 from importlib.metadata import version
 from typing import Any
 
@@ -140,15 +138,3 @@ def test_other_servers_are_reached_over_sockets(
     for number, client in enumerate(CLIENTS.values()):
         sent = Sent("POST", webhook_receiver.url, "", {"order_id": str(number)}, through=payment_sandbox)
         assert (client(sent)[0], webhook_receiver.received[number].order_id) == (200, str(number))
-
-
-def test_heads_have_no_bodies(payment_sandbox: PaymentSandbox) -> None:
-    """The answer to HEAD has the length of its body, and no body."""
-    payment_sandbox.intercept("http://sandbox.test")
-    for method in ("HEAD", "GET"):
-        with closing(HTTPConnection("sandbox.test")) as connection:
-            connection.request(method, "/health/")
-            answer = connection.getresponse()
-            length = int(answer.headers["Content-Length"])
-            assert (answer.status, answer.reason, length > 0) == (200, "OK", True)
-            assert len(answer.read()) == (0 if method == "HEAD" else length)

@@ -1,7 +1,6 @@
 """Permitted calls and failures of webhook handlers in this process."""
 
 import asyncio
-import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -82,25 +81,6 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
     assert notified_orders
     assert errors(payment_sandbox) == {"None"}
     payment_sandbox.client.wait(idle=True, timeout_seconds=60)
-
-
-def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox) -> None:
-    """The sandbox blocks signals in its own threads, but not in processes of a handler."""
-    ended: list[int] = []
-
-    def start(order_id: str) -> None:
-        with subprocess.Popen(
-            ["sh", "-c", "echo; exec sleep 60"],
-            stdout=subprocess.PIPE,
-        ) as child:
-            assert child.stdout is not None
-            child.stdout.readline()
-            child.terminate()
-            ended.append(child.wait(60))
-
-    payment_sandbox.deliver_to(shop_that(start))
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert ended == [-15]
 
 
 def test_a_shop_that_never_rests_gets_its_answer(payment_sandbox: PaymentSandbox) -> None:

@@ -5,11 +5,13 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 from flask import Flask, request
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.shops.asgi import AsgiShop
@@ -146,19 +148,15 @@ def by_wsgi(seen: list[Webhook]) -> Any:
 
 
 def by_asgi(seen: list[Webhook]) -> Any:
-    """An ASGI shop that records a webhook."""
+    """A Starlette shop that records a webhook."""
 
-    async def shop(scope: Any, receive: Any, send: Any) -> None:
-        headers, query = dict(scope["headers"]), parse_qs(scope["query_string"].decode())
-        host, path = headers[b"host"].decode(), scope["path"].removeprefix("/")
-        address = (scope["scheme"], host, path, query.get("x", [None])[0])
-        seen.append(
-            {"address": address, "type": headers[b"content-type"].decode(), "body": (await receive())["body"]}
-        )
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body"})
+    async def webhook(call: Request) -> Response:
+        url = call.url
+        address = (url.scheme, call.headers["Host"], call.path_params["path"], call.query_params.get("x"))
+        seen.append({"address": address, "type": call.headers["Content-Type"], "body": await call.body()})
+        return Response()
 
-    return shop
+    return Starlette(routes=[Route("/{path:path}", webhook, methods=["POST"])])
 
 
 @pytest.mark.parametrize("interface", [by_wsgi, by_asgi])

@@ -99,12 +99,3 @@ def test_an_advance_until_idle_ignores_jobs(payment_sandbox: PaymentSandbox) -> 
     assert len(runs) == 1
     payment_sandbox.client.reset()
     assert payment_sandbox.client.agenda() == []
-
-
-@pytest.mark.parametrize("period", ["10 minutes", "PT0S", timedelta(-1), 600])
-def test_a_wrong_period_or_job_is_refused(payment_sandbox: PaymentSandbox, period: Any) -> None:
-    """The error names the expected forms."""
-    with pytest.raises(TypeError, match=r"every takes a function, such as .*, not None"):
-        payment_sandbox.every("PT10M", None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="every takes a"):
-        payment_sandbox.every(period, print)

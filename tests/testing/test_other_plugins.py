@@ -13,19 +13,6 @@ from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.reviews import timeline_text
 from tests.support.suites import passed, suite
 
-TRAVELLING = """
-import time_machine
-
-@pytest.fixture
-def in_2030():
-    with time_machine.travel("2030-01-01"):
-        yield
-
-def test_a_project_begins_in_real_time(in_2030, payment_sandbox):
-    assert payment_sandbox.clock.now.year < 2030
-    payment_sandbox.client.reset()
-    assert payment_sandbox.clock.now.year < 2030
-"""
 FAKED = """
 def test_pages_with_a_fake_file_system(payment_sandbox, fs):
     payment_sandbox.scenario("second-try-works")
@@ -37,11 +24,6 @@ def test_pages_with_a_fake_file_system(payment_sandbox, fs):
         answer = session.get(f"{base}/{path}", headers={"Accept": "text/html"})
         assert answer.status_code == 200, answer.text
 """
-
-
-def test_time_machine_has_no_influence(tmp_path: Path) -> None:
-    """With time-machine started before the fixture, a project begins now, and so it does after a reset."""
-    passed(suite(tmp_path, TRAVELLING), 1)
 
 
 def test_pyfakefs_hides_nothing_of_the_sandbox(tmp_path: Path) -> None:

@@ -1,19 +1,14 @@
 """The report of a failing test: its traceback ends at the line of the test, and its project's timeline follows."""
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 from flask import Flask
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.routing import Route
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.documentation.frameworks import FRAMEWORKS
 from tests.support.in_process import ORDER, place, shop_that
 from tests.support.suites import suite
 
@@ -85,39 +80,18 @@ def test_webhooks_are_shown_with_their_address(payment_sandbox: PaymentSandbox) 
     assert "redirects are not followed: this one leads to https://shop.example/hook/" in timeline
 
 
-def flask_shop() -> Flask:
-    """Return a shop whose handler never runs."""
-    app = Flask("shop")
-    app.add_url_rule("/hook/", view_func=never_runs, methods=["POST"])
-    return app
-
-
-def never_runs(request: Request | None = None) -> Any:
-    """Fail, because no webhook arrives here."""
-    raise AssertionError(request)
-
-
-@pytest.mark.parametrize(
-    ("app", "name", "status"),
-    [
-        (flask_shop(), "Flask 3.1", "308"),
-        (Starlette(routes=[Route("/hook/", never_runs, methods=["POST"])]), "Starlette 1.10", "307"),
-    ],
-    ids=["Flask", "Starlette"],
-)
-def test_a_framework_redirects_to_its_route(
-    payment_sandbox: PaymentSandbox, app: Any, name: str, status: str
-) -> None:
+def test_a_framework_redirects_to_its_route(payment_sandbox: PaymentSandbox) -> None:
     """The webhook counts as delivered, although the handler never ran; the review names the missing slash."""
+    app = Flask("shop")
+    app.add_url_rule("/hook/", "hook", lambda: pytest.fail("it never runs"), methods=["POST"])
     payment_sandbox.deliver_to(app, webhook_url="http://testserver/hook")
     payment_sandbox.act(place(payment_sandbox), action="visit")
     (webhook,) = payment_sandbox.webhooks
     response = webhook["attempts"][0]["response"]
     assert response is not None
-    assert (webhook["state"], response["status"]) == ("delivered", int(status))
+    assert (webhook["state"], response["status"]) == ("delivered", 308)
     (finding,) = (each for each in payment_sandbox.review() if each.rule == "HOOK-09")
     assert finding.advice.endswith("write webhook_url with the final slash.")
-    assert [each.missing_slash for each in FRAMEWORKS if name in each.name] == [status]
 
 
 def test_a_missing_webhook_url_is_reported(payment_sandbox: PaymentSandbox) -> None:
@@ -155,22 +129,6 @@ def test_a_call_with_another_key_is_in_the_timeline(
     place(payment_sandbox)
     is_listed = key == "nope"  # a webhook handler may have another key than the checkout
     assert (reason in payment_sandbox.timeline()) is is_listed
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda sandbox: sandbox.act({"id": "x"}),
-            "takes the id of an order or of another record, not a dict: order['id']",
-        ),
-        (lambda sandbox: sandbox.clock.advance(1800), "advance takes a timedelta or a period such as PT30M"),
-    ],
-)
-def test_other_types_are_refused(payment_sandbox: PaymentSandbox, call: Any, message: str) -> None:
-    """Arguments of wrong types are refused with the expected ones."""
-    with pytest.raises(TypeError, match=re.escape(message)):
-        call(payment_sandbox)
 
 
 ODD = """
