@@ -1,8 +1,10 @@
-"""The control API lists orders and shows the details of each."""
+"""The control API lists orders, shows the details of each, and performs possible actions."""
 
 from typing import Any
 
-from tests.support.driver import NOBODY, Sandbox, by, card, details, refused
+import pytest
+
+from tests.support.driver import NOBODY, Sandbox, by, card, details, refused, violations
 from tests.support.payer import Payer, payment_page
 from tests.support.shop import Shop
 
@@ -154,3 +156,27 @@ def test_actions_say_who_did_what_and_how(sandbox: Sandbox) -> None:
     assert items[2]["transaction_id"] == failed["transactions"][0]["id"]
     (only,) = sandbox.get("/control/actions/", params={"order_id": failed["id"]}).json()["items"]
     assert only == items[2]
+
+
+@pytest.mark.rule("CTL-20")
+def test_an_impossible_action_names_the_possible_ones(sandbox: Sandbox) -> None:
+    """The error message and ``allowed`` name the possible actions; nothing changes."""
+    order = sandbox.place(card())
+    error = refused(sandbox.act(order, "bank credit"), 409, "ActionNotPossible")
+    assert error["allowed"] == ["visit", "pay", "cancel", "fail"]
+    assert "customer pay" in error["value"]
+    assert sandbox.read(order) == order
+    hosted = sandbox.place()
+    assert refused(sandbox.act(hosted, "customer pay"), 409, "ActionNotPossible")["allowed"] == [
+        "visit",
+        "choose",
+    ]
+
+
+def test_a_choice_is_checked(sandbox: Sandbox) -> None:
+    """A choice needs an available method and a listed issuer."""
+    order = sandbox.place()
+    assert set(violations(sandbox.act(order, "customer choose"))) == {"payment_method"}
+    answer = sandbox.act(order, "customer choose", payment_method="bank-redirect-nl", issuer_id="NOBANK")
+    assert set(violations(answer)) == {"issuer_id"}
+    assert sandbox.read(order) == order

@@ -1,9 +1,10 @@
-"""Wrong calls of the control API: all violations are reported together, and nothing changes."""
+"""Wrong calls of the control API: nothing is ignored, all violations are reported, and nothing changes."""
 
 from typing import Any
 
 import pytest
 
+from tests.support.described import description
 from tests.support.driver import NOBODY, Sandbox, card, refused, violations
 
 WRONG_BODIES: dict[str, list[tuple[Any, set[str]]]] = {
@@ -91,3 +92,44 @@ def test_a_wrong_query_names_what_is_wrong(sandbox: Sandbox, path: str) -> None:
 def test_a_wait_for_an_unknown_order_is_refused(sandbox: Sandbox) -> None:
     """Nothing could end the wait."""
     refused(sandbox.get("/control/wait/?order_id=x&status=new"), 404, "NotFound")
+
+
+CONTROL = [
+    (method.upper(), path.replace("{order_id}", "x").replace("{qr_id}", "x").replace("{delivery_id}", "x"))
+    for path, operations in description()["paths"].items()
+    for method in operations
+    if path.startswith("/control/")
+]
+BODILESS = {
+    ("POST", "/control/reset/"),
+    ("POST", "/control/webhooks/x/redeliver/"),
+    ("DELETE", "/control/project/"),
+    ("DELETE", "/control/scenario/"),
+    ("DELETE", "/control/faults/"),
+}
+
+
+def test_an_unknown_query_key_is_refused(sandbox: Sandbox) -> None:
+    """Every route refuses an unknown key before it does anything, and suggests the nearest known word."""
+    before = sandbox.get("/control/state/").json()
+    for method, path in CONTROL:
+        answer = sandbox.call(method, f"{path}?sttae=pending")
+        (violation,) = refused(answer, 400, "ValidationError")["violations"]
+        assert violation["path"] == "sttae", path
+    assert sandbox.get("/control/state/").json() == before
+    (key,) = refused(sandbox.get("/control/webhooks/?sttae=pending"), 400, "ValidationError")["violations"]
+    assert (key["nearest"], key["allowed"]) == ("state", ["before", "limit", "order_id", "state", "summary"])
+    (value,) = refused(sandbox.get("/control/webhooks/?state=pendign"), 400, "ValidationError")["violations"]
+    assert (value["path"], value["nearest"]) == ("state", "pending")
+
+
+def test_an_unexpected_body_is_refused(sandbox: Sandbox) -> None:
+    """A body with keys is refused where none is expected; an empty object is accepted."""
+    assert set(CONTROL) > BODILESS
+    order = sandbox.place(card())
+    for method, path in BODILESS:
+        answer = sandbox.call(method, path, {"keep": "orders"})
+        (violation,) = refused(answer, 400, "ValidationError")["violations"]
+        assert violation["path"] == "keep"
+    assert sandbox.read(order)["status"] == "new"
+    assert sandbox.post("/control/reset/", {}).status_code == 200
