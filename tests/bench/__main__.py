@@ -3,11 +3,12 @@
 import os
 import sys
 
-from tests.bench import http, memory, merchants, startup, today
+from tests.bench import http, instructions, memory, merchants, startup, today
 
 ALL = {
     "startup": startup.main,
     "http": http.main,
+    "instructions": instructions.main,
     "memory": memory.main,
     "merchants": merchants.main,
 }
