@@ -40,14 +40,3 @@ def test_a_mistake_is_found(tmp_path: Path) -> None:
     assert code == 1
     assert finding["sentence"].endswith("the shop marks it as paid, but no payment was made"), output
     assert "is error" in finding["timeline"]
-
-
-def test_a_failed_assertion_is_a_finding_without_books(tmp_path: Path) -> None:
-    """Without books, a failed assertion of the method is a finding."""
-    counting = CASES.replace("def payment_books(self", "def no_books(self").replace("if is_news:", "if True:")
-    counting += "        assert len(self.shop.mails) == 2\n"
-    code, report, _ = rehearse_suite(tmp_path, counting, "--payment-rehearse-only=webhook:2:twice")
-    assert code == 1
-    sentence = "the webhook of 'completed' arrived twice: the test fails: "
-    assert [each["sentence"].startswith(sentence) for each in report["findings"]][:1] == [True]
-    assert [each["variation"] for each in report["findings"]] == ["webhook:2:twice"]

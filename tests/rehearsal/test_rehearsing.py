@@ -1,6 +1,5 @@
 """The rehearsal of a merchant's suite repeats each test with one change at a time."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -193,17 +192,6 @@ def test_a_shop_that_answers_no_webhook_is_not_rehearsed_further(tmp_path: Path)
     code, report, output = rehearse_suite(tmp_path, slow + A_SALE.replace("def test", f"{marker}def test"))
     assert (code, report["variations"]) == (1, 0), output[-3000:]
     assert report["findings"][0]["variation"] == "unchanged"
-
-
-@pytest.mark.prove
-def test_workers_share_the_tests(tmp_path: Path) -> None:
-    """One report contains the findings of all workers."""
-    tests = UNLOCKED + A_SALE + A_SALE.replace("test_a_sale", "test_another")
-    options = ("--payment-rehearse", "--payment-rehearse-report=all.json")
-    result = suite(tmp_path, tests, "-n2", "--payment-rehearse-only=webhook:1:together", *options)
-    assert "2 tests rehearsed" in result.stdout, result.stdout[-2000:]
-    findings = [test["findings"] for test in json.loads((tmp_path / "all.json").read_text())["tests"]]
-    assert [[each["effect"] for each in own] for own in findings] == [["a mail was sent twice"]] * 2
 
 
 def test_a_run_that_cannot_be_judged_is_a_finding(tmp_path: Path) -> None:

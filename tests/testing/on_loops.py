@@ -143,26 +143,3 @@ async def test_blocking_calls_share_one_loop(payment_sandbox: PaymentSandbox) ->
     payment_sandbox.act(place(payment_sandbox))
     assert len(set(loops)) == 2
     assert "use await payment_sandbox.aio.act(...)" in payment_sandbox.timeline()
-
-
-@pytest.mark.asyncio
-async def test_a_handler_that_calls_for_another_project(
-    payment_sandbox: PaymentSandbox, payment_sandbox_server: Any
-) -> None:
-    """A handler may call another project without waiting for its own thread."""
-    order_ids: Seen = []
-
-    async def record(order_id: str) -> None:
-        order_ids.append(order_id)
-
-    with payment_sandbox_server.project() as other:
-        other.deliver_to(starlette(record))
-
-        async def handle(order_id: str) -> None:
-            other.act(place(other), action="visit")
-
-        payment_sandbox.deliver_to(starlette(handle))
-        order_id = await payment_sandbox.aio.run(place, payment_sandbox)
-        await payment_sandbox.aio.act(order_id, action="visit")
-    assert len(order_ids) == 1
-    assert payment_sandbox.webhooks[0]["state"] == "delivered"

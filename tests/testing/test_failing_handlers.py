@@ -328,29 +328,3 @@ def test_a_handler_that_hangs_for_good_is_named_on_the_terminal(tmp_path: Path) 
     place = rf"payment-sandbox: the webhook handler hang \({re.escape(str(file))}, line \d+\):"
     assert re.match(place, line), line + rest
     assert "KeyboardInterrupt" in rest
-
-
-def test_a_handler_that_answers_after_the_test_changes_nothing(
-    payment_sandbox_server: Any,
-) -> None:
-    """A handler that ends after its project is closed does not affect the next project."""
-    has_begun, may_answer, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def late(order_id: str) -> None:
-        has_begun.set()
-        may_answer.wait(10)
-        ended.set()
-
-    project = payment_sandbox_server.project()
-    project.deliver_to(shop_that(late), thread="own")
-    order_id = place(project)
-    caller = threading.Thread(target=project.act, args=(order_id, "customer", "visit"))
-    caller.start()
-    assert has_begun.wait(60)
-    project.close()
-    may_answer.set()
-    caller.join(60)
-    assert not caller.is_alive()
-    assert ended.wait(60)
-    with payment_sandbox_server.project() as following:
-        assert following.webhooks == []

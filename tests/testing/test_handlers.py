@@ -1,6 +1,5 @@
 """Permitted calls and failures of webhook handlers in this process."""
 
-import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +10,9 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from tests.support.in_process import in_time, on_a_loop, place, shop_that
-from tests.testing.starlette_shop import starlette
+from tests.support.in_process import in_time, place, shop_that
 
 HOSTED = {"currency": "EUR", "amount": 5}
-PENDING = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
 
 
 def errors(sandbox: PaymentSandbox) -> set[str]:
@@ -81,37 +78,6 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
     assert notified_orders
     assert errors(payment_sandbox) == {"None"}
     payment_sandbox.client.wait(idle=True, timeout_seconds=60)
-
-
-def test_a_shop_that_never_rests_gets_its_answer(payment_sandbox: PaymentSandbox) -> None:
-    """A call returns although each webhook causes another order."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: payment_sandbox.act(place(payment_sandbox)) and ""))
-    answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
-    assert answer.status_code == 201
-    assert "Sandbox-Warnings" not in answer.headers
-    payment_sandbox.deliver_to(shop_that(lambda order_id: ""))
-
-
-def test_copies_of_a_webhook_arrive_together_on_the_event_loop_of_a_test(
-    payment_sandbox: PaymentSandbox,
-) -> None:
-    """Concurrent copies run on the test's event loop."""
-
-    async def test() -> None:
-        barrier, loops = asyncio.Barrier(2), set()
-
-        async def handle(order_id: str) -> None:
-            await barrier.wait()
-            loops.add(asyncio.get_running_loop())
-
-        payment_sandbox.client.faults(webhooks=[{"then": {"together": 2}}])
-        payment_sandbox.deliver_to(starlette(handle))
-        order_id = await payment_sandbox.aio.run(place, payment_sandbox)
-        await payment_sandbox.aio.act(order_id, action="visit")
-        assert loops == {asyncio.get_running_loop()}
-        assert errors(payment_sandbox) == {"None"}
-
-    on_a_loop(test)
 
 
 def test_any_exception_of_a_handler_fails_the_delivery(payment_sandbox: PaymentSandbox) -> None:

@@ -7,11 +7,9 @@ import pytest
 import requests
 import urllib3
 
-from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, in_time, place, shop_that
-from tests.support.servers import make_server
 
 
 def test_the_webhook_of_a_call_with_a_lost_response_arrives(
@@ -37,22 +35,6 @@ def test_calls_after_the_server_has_stopped_end() -> None:
     order_id = place(sandbox)
     server.stop()
     in_time(lambda: sandbox.act(order_id))
-
-
-@pytest.mark.parametrize("running", [False, True])
-def test_wrong_settings_are_refused_alike(running: bool) -> None:
-    """Wrong settings are refused in the same manner in this process and over a socket."""
-    with make_server() as server:
-        sandbox = PaymentSandboxServer(server.url if running else None)
-        with pytest.raises(SandboxError) as error:
-            sandbox.project({"mode": "alive", "colour": "red"})
-        assert {violation.path for violation in error.value.violations} == {"mode", "colour"}
-        project = sandbox.project({"payment_methods": ("credit-card",)}).client.project()
-        assert (project["clock"]["mode"], project["settings"]["payment_methods"]) == (
-            "frozen",
-            ["credit-card"],
-        )
-        sandbox.stop()
 
 
 def test_requests_and_responses_are_as_over_the_wire(payment_sandbox: PaymentSandbox, orders: str) -> None:

@@ -103,10 +103,6 @@ INVALID_APPLICATIONS: dict[str, Callable[[], Any]] = {
     "not the module tests.testing.test_interfaces: pass its app": lambda: sys.modules[__name__],
     "not a NoneType": lambda: None,
     "not a flask.testing.FlaskClient: pass its application": lambda: Flask("shop").test_client(),
-    "Tornado answers only behind its own server: serve it on a port and set webhook_url": lambda: (
-        of_framework("tornado.web", "Application", called_with=1)
-    ),
-    "config.make_wsgi_app()": lambda: of_framework("pyramid.config", "Configurator"),
     "app.include_router(router)": lambda: of_framework("fastapi.routing", "APIRouter", called_with=3),
 }
 
