@@ -32,12 +32,6 @@ def create_shop(payment_sandbox):
         app.open_orders.add(order_id)
         return order_id
 
-    @app.post("/cancel/<order_id>")
-    def cancel(order_id):
-        with lock:
-            call("DELETE", f"/v1/orders/{order_id}/")
-        return ""
-
     @app.post("/webhook")
     def webhook():
         with lock:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import aiohttp
 import httpcore
 import httpx
+import pook
 import pytest
 import requests
 import requests_mock
@@ -221,6 +222,7 @@ STUBS: dict[str, tuple[Callable[[Path], Any], Callable[[str], int], str]] = {
     "responses": (lambda file: responses.RequestsMock(), post_by_requests, "responses.add_passthru"),
     "requests_mock": (lambda file: requests_mock.Mocker(), post_by_requests, "real_http=True"),
     "respx": (lambda file: respx.mock, post_by_httpx, "pass_through"),
+    "pook": (lambda file: pook.use(), post_by_requests, "pook.enable_network"),
     "vcrpy and httpx": (lambda file: vcr.use_cassette(str(file)), post_by_httpx, RECORDS),
     "vcrpy and requests": (lambda file: vcr.use_cassette(str(file)), post_by_requests, RECORDS),
 }

@@ -14,6 +14,18 @@ from payment_sandbox.testing.reviews import timeline_text
 from tests.support.suites import passed, suite
 
 FAKED = """
+import time_machine
+
+@pytest.fixture
+def in_2030():
+    with time_machine.travel("2030-01-01"):
+        yield
+
+def test_a_project_begins_in_real_time(in_2030, payment_sandbox):
+    assert payment_sandbox.clock.now.year < 2030
+    payment_sandbox.client.reset()
+    assert payment_sandbox.clock.now.year < 2030
+
 def test_pages_with_a_fake_file_system(payment_sandbox, fs):
     payment_sandbox.scenario("second-try-works")
     session, base = payment_sandbox.session, payment_sandbox.base_url
@@ -26,9 +38,9 @@ def test_pages_with_a_fake_file_system(payment_sandbox, fs):
 """
 
 
-def test_pyfakefs_hides_nothing_of_the_sandbox(tmp_path: Path) -> None:
-    """Pages, documentation and scenarios work while pyfakefs hides all files."""
-    passed(suite(tmp_path, FAKED, "-p", "pyfakefs.pytest_plugin"), 1)
+def test_a_fake_clock_and_a_fake_file_system_have_no_influence(tmp_path: Path) -> None:
+    """Pages, documentation and scenarios work while pyfakefs hides all files; time-machine moves no project."""
+    passed(suite(tmp_path, FAKED, "-p", "pyfakefs.pytest_plugin"), 2)
 
 
 @contextmanager
