@@ -9,7 +9,6 @@ from payment_sandbox.delivery.receivers import DeliveryOutcome, Destination, Pre
 from payment_sandbox.delivery.sending import ProjectSender
 from payment_sandbox.orders.webhooks import Delivery, Reply
 from payment_sandbox.projects.outbox import (
-    HeldDeliveries,
     Outbox,
     QueuedDelivery,
 )
@@ -64,28 +63,17 @@ def project(host: ManualHost) -> Project:
     return made_project(MINUTE, host, webhook_url="http://shop.test/")
 
 
-@pytest.fixture
-def outbox(project: Project) -> Outbox:
-    """The empty outbox of the project."""
-    return project.epoch.outbox
-
-
-def put(project: Project, *names: str, held: HeldDeliveries | None = None) -> None:
-    """Queue or hold a webhook of each of these orders."""
+def put(project: Project, *names: str) -> None:
+    """Queue a webhook of each of these orders."""
     for name in names:
         with project.edit() as edit:
-            edit.store_delivery(webhook(name))
-        project.epoch.outbox.put(QueuedDelivery(name, name), held)
+            edit.store_delivery(Delivery(name, name, "http://shop.test/", "processing", MINUTE))
+        project.epoch.outbox.put(QueuedDelivery(name, name), None)
         project.epoch.outbox.start()
 
 
-def webhook(name: str) -> Delivery:
-    """Return a new webhook."""
-    return Delivery(name, name, "http://shop.test/", "processing", MINUTE)
-
-
 def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(
-    host: ManualHost, project: Project, outbox: Outbox
+    host: ManualHost, project: Project
 ) -> None:
     """Only the first webhook asks for a carrier; after a failed start, the next one asks again."""
     host.has_threads = False
@@ -98,11 +86,11 @@ def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(
 
 
 def test_a_carrier_that_has_waited_long_enough_hands_the_rest_over(
-    host: ManualHost, project: Project, outbox: Outbox
+    host: ManualHost, project: Project
 ) -> None:
     """Another carrier sends the rest, in order."""
     put(project, "first", "second", "third")
     host.carriers.clear()
-    outbox.send_due(lambda: True)
+    project.epoch.outbox.send_due(lambda: True)
     assert host.received == ["first"]
     assert host.carry() == ["first", "second", "third"]

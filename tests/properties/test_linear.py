@@ -40,7 +40,7 @@ RUNS_MAX = 8
 NOISE_SECONDS = 0.01
 """A shorter time is not compared: at this length, a quadratic function takes much longer."""
 SLOW_READERS = ("YAML", "scenario", "Markdown")
-SLOW_TEXTS = 16
+SLOW_TEXTS = 8
 """The number of texts for a slow reader, other ones each day; ``ATTACK=full`` tries all."""
 KEY = "0123456789abcdef-key"
 MASKING = Masking()

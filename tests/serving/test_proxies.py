@@ -77,21 +77,18 @@ def test_a_proxy_passes_calls_and_streams_on(port: int) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize(
-    "part",
-    [
+def test_a_proxy_ends_slow_requests(port: int) -> None:
+    """A request that does not arrive is refused with 408, or its connection is closed."""
+    for part in (
         b"GET /health/ HTTP/1.1\r\nHost: ",
         b"POST /v1/orders/ HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1",
-    ],
-)
-def test_a_proxy_ends_slow_requests(port: int, part: bytes) -> None:
-    """A request that does not arrive is refused with 408, or its connection is closed."""
-    started_at = perf_counter()
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
-        client.sendall(part)
-        answer = client.recv(1000)
-    assert answer == b"" or b" 408 " in answer.splitlines()[0]
-    assert perf_counter() - started_at < 30
+    ):
+        started_at = perf_counter()
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+            client.sendall(part)
+            answer = client.recv(1000)
+        assert answer == b"" or b" 408 " in answer.splitlines()[0]
+        assert perf_counter() - started_at < 30
 
 
 @pytest.mark.prove

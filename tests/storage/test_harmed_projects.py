@@ -21,10 +21,7 @@ CHANGES: dict[str, Change] = {
     "an order twice": lambda state: state["orders"].append(state["orders"][0]),
     "a sum below zero": lambda state: state["orders"][0].update(amount_cents=-5),
     "an unknown status": lambda state: state["orders"][0].update(status="lost"),
-    "a customer that is a text": lambda state: state["orders"][0]["sent"].update(customer="Jan"),
-    "a refund of nothing": lambda state: state["orders"][0].update(refund_of_order_id=NOBODY),
     "no transaction": lambda state: state["orders"][0].update(transactions=[]),
-    "an unknown method": lambda state: state["orders"][0]["transactions"][0].update(method="cash"),
     "a command for no order": lambda state: state["agenda"][0]["command"].update(order_id=NOBODY),
     "a number of the agenda twice": lambda state: state["agenda"].append(state["agenda"][0]),
     "numbers that begin again": lambda state: state.update(sequence=0, id_counts={}),
@@ -36,7 +33,6 @@ CHANGES: dict[str, Change] = {
         duration_ms=1 << 70
     ),
     "a swapped webhook that is none": lambda state: state.update(swapped=[NOBODY]),
-    "uses of a rule that is none": lambda state: state.update(rule_uses=[[99, -1]]),
     "a fault for no order": lambda state: state.update(faults=WHEN_NOBODY),
 }
 
