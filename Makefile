@@ -85,7 +85,7 @@ fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference in the same run; today=COMMIT compares with a commit
+bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference in the same run
 	$(BIN)/python -m tests.bench
 
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results; ARGS="-k requests"

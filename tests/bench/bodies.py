@@ -1,10 +1,6 @@
-"""The request bodies of the benchmarks, and a typical response body."""
+"""The request bodies of the benchmarks."""
 
 import json
-
-from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.web.answers.responses import serialize_order
-from tests.support.projects import made_registry
 
 ORDER = {
     "currency": "EUR",
@@ -20,13 +16,3 @@ ORDER_WITH_LINE = {
     "order_lines": [{"merchant_order_line_id": "line-1", "name": "Socks", "amount": 1295, "quantity": 1}],
 }
 BODY = json.dumps(ORDER).encode()
-
-
-def _answer() -> bytes:
-    registry = made_registry(seed=1, clock="frozen@2026-03-01T00:00:00Z")
-    project, _ = registry.create({}, api_key="sandbox-key")
-    order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
-    return serialize_order(project, order)[1]
-
-
-ANSWER = _answer()

@@ -27,7 +27,7 @@ DISABLED_PLUGINS = (
 )
 
 
-def run(folder: Path, kind: str, cache: Path | None = None) -> float:
+def run(folder: Path, kind: str) -> float:
     """Return the seconds of a whole run of one kind of tests."""
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(folder)]
     for plugin in DISABLED_PLUGINS:
@@ -38,7 +38,7 @@ def run(folder: Path, kind: str, cache: Path | None = None) -> float:
         cwd=folder,
         check=True,
         stdout=subprocess.DEVNULL,
-        env={**environment(str(cache or folder / "cache")), "BENCH_TESTS": str(TESTS)},
+        env={**environment(str(folder / "cache")), "BENCH_TESTS": str(TESTS)},
     )
     return perf_counter() - started
 
