@@ -25,6 +25,7 @@ from payment_sandbox.testing.clients.guard import AddressIntercepted, canonical_
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER
 from tests.support.shop import Shop
+from tests.testing.clients import Sent, by_urllib_request
 
 KEY = "live-key"
 
@@ -49,6 +50,16 @@ def provider(providers: ExitStack) -> Shop:
 def post_by_httpx(url: str) -> int:
     """Create an order with httpx."""
     return httpx.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, ""), trust_env=False).status_code
+
+
+def post_by_httpx_with_environment(url: str) -> int:
+    """Create an order with httpx, through the proxy of the environment if there is one."""
+    return httpx.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, "")).status_code
+
+
+def post_by_urllib(url: str) -> int:
+    """Create an order with urllib.request."""
+    return by_urllib_request(Sent("POST", f"{url}/v1/orders/", KEY, ORDER))[0]
 
 
 def post_by_requests(url: str) -> int:
@@ -204,7 +215,8 @@ def test_a_proxy_gets_no_request_for_the_address(
     payment_sandbox.intercept("http://api.provider.example", key=KEY)
     monkeypatch.setenv("HTTP_PROXY", provider.url)
     monkeypatch.setenv("http_proxy", provider.url)
-    assert post_by_requests("http://api.provider.example") == 201
+    for post in (post_by_requests, post_by_httpx_with_environment, post_by_urllib):
+        assert post("http://api.provider.example") == 201
     proxies = {"http": provider.url}
     url = "http://api.provider.example/v1/orders/"
     assert requests.post(url, json=ORDER, auth=(KEY, ""), proxies=proxies).status_code == 201

@@ -1,6 +1,5 @@
 """Interception of a shop's calls to a built-in address of the provider."""
 
-import os
 import re
 from pathlib import Path
 
@@ -123,21 +122,6 @@ def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox) -> None:
         assert [create(key, client) for key in keys] == [201, 201, 401]
     assert len(payment_sandbox.client.journal()) == 6
     assert "live-key" not in payment_sandbox.timeline()
-
-
-def test_proxies_of_the_environment_are_ignored(
-    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Intercepted calls ignore proxies of the environment, whose variables are restored afterwards."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.setenv("NO_PROXY", "localhost")
-    monkeypatch.delenv("no_proxy", raising=False)
-    payment_sandbox.intercept(PROVIDER)
-    for client in (by_httpx, by_requests, by_urllib_request):
-        assert create(payment_sandbox.api_key, client) == 201
-    payment_sandbox.close()
-    assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("localhost", None)
 
 
 @pytest.mark.parametrize("url", ["api.provider.example", "ftp://api.provider.example", "https://", None])

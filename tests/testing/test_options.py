@@ -9,7 +9,6 @@ import requests
 from payment_sandbox.serving.server import Server
 from tests.support.ports import free_port
 from tests.support.servers import make_server
-from tests.support.shop import Shop
 from tests.support.suites import passed, suite
 
 ONE_TEST = """
@@ -185,13 +184,6 @@ def test_an_unreachable_sandbox_is_reported(tmp_path: Path) -> None:
     assert message in result.stdout
     assert "Traceback" not in result.stdout
     assert "plugin.py" not in result.stdout
-
-
-def test_another_server_is_no_sandbox(tmp_path: Path, shop: Shop) -> None:
-    """Another server is reported as not being a payment sandbox."""
-    url = shop.url.removesuffix("/webhook")
-    result = suite(tmp_path, ONE_TEST, SANDBOX_URL=url)
-    assert f"the server at SANDBOX_URL {url} is not a payment sandbox; give the address of" in result.stdout
 
 
 def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
