@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from flask import Flask, request
+from flask import Blueprint, Flask, request
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -103,6 +103,7 @@ INVALID_APPLICATIONS: dict[str, Callable[[], Any]] = {
     "not the module tests.testing.test_interfaces: pass its app": lambda: sys.modules[__name__],
     "not a NoneType": lambda: None,
     "not a flask.testing.FlaskClient: pass its application": lambda: Flask("shop").test_client(),
+    "app.register_blueprint(blueprint)": lambda: Blueprint("shop", __name__),
     "Tornado answers only behind its own server: serve it on a port and set webhook_url": type(
         "Application", (), {"__module__": "tornado.web", "__call__": lambda self, request: None}
     ),
