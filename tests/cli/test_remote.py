@@ -102,19 +102,3 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     assert "request  POST /v1/orders/  201\n" in printed
     assert "request-" not in printed, "the ids of requests are internals"
     assert any(line.startswith("webhook") and "answered 200" in line for line in lines)
-
-
-def test_an_order_without_webhooks_has_nothing_to_resend(run: Run, watched: Sandbox) -> None:
-    """The error names the order and the setting that it lacks."""
-    refused = run("redeliver", "last")
-    assert "there are no orders yet" in refused.stderr
-    order = watched.place(card())
-    refused = run("redeliver", "last")
-    assert refused.returncode == 2
-    assert f"order {order['id']} has no webhooks; is a webhook_url set?" in refused.stderr
-    watched.settings(webhook_url=None)
-    watched.acted(order, "customer visit")
-    refused = run("redeliver", order["id"])
-    assert refused.returncode == 2
-    assert "were not sent, because no address was set" in refused.stderr
-    assert "redeliver --to URL" in refused.stderr

@@ -142,27 +142,6 @@ def test_starting_imports_only_needed_modules() -> None:
     assert late_modules.intersection(loaded) == set()
 
 
-USE_LATE_PATTERN = """
-import re
-from payment_sandbox.loading import load_validators
-
-compile = re.compile
-load_validators()
-assert re.compile is compile
-from marshmallow import ValidationError, validate
-validate.Email()("jan@example.com")
-try:
-    validate.Email()("jan@example")
-except ValidationError as error:
-    print(error)
-"""
-
-
-def test_the_late_pattern_of_marshmallow_is_there_for_others() -> None:
-    """The pattern for e-mail addresses is compiled when something asks for it."""
-    assert run_python(USE_LATE_PATTERN).stdout == "Not a valid email address.\n"
-
-
 def test_scenarios_of_a_folder_are_served(serve: Serve, tmp_path: Path) -> None:
     """The first project starts with the named scenario."""
     (tmp_path / "mine.yaml").write_text("name: mine\nrules:\n  - then: {customer: pays}\n")

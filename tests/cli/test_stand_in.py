@@ -1,14 +1,17 @@
 """A server that replaces a provider, for shops with a fixed address."""
 
 import json
+import signal
 import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from tests.support.commands import run_program, started
+from tests.cli.forks import Fork
+from tests.support.commands import run_program
 from tests.support.ports import free_port
 
 HOST = "api.provider.example"
@@ -19,8 +22,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
     """The shop reaches the server over https, trusts its certificate, and gets links with that name."""
     port, ready = free_port(), tmp_path / "ready.json"
     options = ["--stand-in-for", HOST, "--port", str(port), "--ready-file", str(ready), "--quiet"]
-    with started("serve", *options, XDG_STATE_HOME=str(tmp_path)) as process:
-        assert process.stdout is not None
+    with closing(Fork("serve", *options, XDG_STATE_HOME=str(tmp_path))) as process:
         lines = [process.stdout.readline()]
         facts = json.loads(ready.read_text())
         lookup = socket.getaddrinfo
@@ -37,7 +39,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
                 auth=("sandbox-key", ""),
                 verify=facts["ca_file"],
             )
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         lines += process.stdout.readlines()
     assert answer.status_code == 201, answer.text
     assert answer.json()["transactions"][0]["payment_url"].startswith(f"{HOST}:{port}/")

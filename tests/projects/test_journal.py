@@ -13,8 +13,6 @@ from payment_sandbox.projects.journal import (
 )
 from tests.support.state_files import NOON
 
-READS = 5000
-
 
 def reached(number: int) -> ReachedStatus:
     """Return a record about the same order."""

@@ -13,7 +13,6 @@ from werkzeug.test import EnvironBuilder
 
 from payment_sandbox.forms.base import nearest_word
 from payment_sandbox.forms.merchant_urls import url_problem
-from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.kernel.times import Period
@@ -182,34 +181,3 @@ def test_a_search_takes_time_in_proportion_to_the_length(sandbox: Sandbox, serve
     project = server.registry.find(sandbox.key)
     assert project is not None
     assert growing(lambda text: list(find_orders(project.epoch, OrderFilter(text=text)))) == {}
-
-
-DENSE_PARTS = {
-    "numbers": "4111111111111111,",
-    "short numbers": "501800000009 ",
-    "other numbers": "4111111111111112 400000000006 ",
-    "groups": "4111 1111 1111 1111 x",
-    "escaped groups": "4111%201111%201111%201111%22",
-    "codes": "cvc=123 ",
-    "codes in JSON": '{"cvc": 1},',
-    "nested codes": '{"cvc":[',
-    "names of codes": '"a cvc" card_code: ',
-    "identifiers": "41111111-1111-4111-8111-111111111111 ",
-    "tokens": "79ef8de3f48599518263517c32bc065e ",
-    "everything": 'cvc=1 4111111111111111 "cvv":[12] 41111111-1111-4111-8111-111111111111 %20',
-}
-DENSE: Texts = {name: partial(_repeat, part) for name, part in DENSE_PARTS.items()}
-
-
-def _drawn(seed: int, length: int) -> str:
-    series = Ids(seed)
-    parts = [*PARTS, *DENSE_PARTS.values()]
-    return _repeat("".join(parts[series.number("part", len(parts))] for _ in range(12)), length)
-
-
-DRAWN: Texts = {f"drawn with {seed}": partial(_drawn, seed) for seed in range(12)}
-
-
-def test_masking_takes_time_in_proportion_to_the_length() -> None:
-    """Masking is linear in texts that are full of secrets and of what looks like one."""
-    assert growing(READERS["mask"], {**DENSE, **DRAWN}) == {}

@@ -1,6 +1,7 @@
 """A server that is restarted with a state file restores everything."""
 
 import sqlite3
+import sys
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.storage.sqlite import StateFile, read_copy
-from tests.support.commands import run_tests
+from tests.support.commands import run_program
 from tests.support.driver import Sandbox, card
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
@@ -33,7 +34,9 @@ def test_every_change_is_stored(
     """After the tests of the journeys and the control API, the state equals the memory."""
     is_file = kind == "sqlite"
     state = str(tmp_path / "state.db") if is_file else request.getfixturevalue("postgres").new_database()
-    run_tests("-p", "no:xdist", suite, SANDBOX_TEST_STATE=state)
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", suite]
+    result = run_program(tests, Path(__file__).parents[2], 600, SANDBOX_TEST_STATE=state)
+    assert result.returncode == 0, result.stdout[-4000:]
 
 
 def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> None:

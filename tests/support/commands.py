@@ -3,41 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-
-Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
 
 def command(*arguments: str) -> list[str]:
     """Return the command line of ``payment-sandbox``."""
     return [sys.executable, "-m", "payment_sandbox", *arguments]
-
-
-def hearing(program: Sequence[str]) -> list[str]:
-    """Wrap a program so that it handles signals even if the shell made this process ignore them."""
-    restore_signals = (
-        "import os, signal, sys; [signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)]"
-    )
-    return [sys.executable, "-c", f"{restore_signals}; os.execv(sys.argv[1], sys.argv[1:])", *program]
-
-
-@contextmanager
-def started(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the command with additional environment variables until the block ends."""
-    process = subprocess.Popen(
-        hearing(command(*arguments)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -58,11 +30,3 @@ def run_program(
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a Python of its own."""
     return run_program([sys.executable, "-c", code], **environment)
-
-
-def run_tests(*arguments: str, **environment: str) -> str:
-    """Run tests of this checkout in a process of their own, and assert that they pass; return what is printed."""
-    program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    result = run_program(program, Path(__file__).parents[2], 600, **environment)
-    assert result.returncode == 0, result.stdout[-4000:]
-    return result.stdout

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 PROGRAMS: Final = Path(__file__).parent / "programs"
 PACKAGES: Final = (
     "pytest-bdd", "pytest-asyncio", "anyio", "trio", "pytest-trio", "pytest-repeat", "pytest-run-parallel",
-    "hypothesis", "pytest-socket", "pytest-httpx", "aioresponses", "pytest-recording", "behave", "twisted",
+    "hypothesis", "pytest-socket", "pytest-httpx", "pytest-recording", "behave", "twisted",
     "nose2", "httpx", "aiohttp",
 )  # fmt: skip
 PYTEST: Final = "pytest -q -p pytest_payment_sandbox.plugin -p no:cacheprovider"
@@ -51,7 +51,6 @@ TOOLS: Final = (
     plugin("hypothesis", "-p _hypothesis_pytestplugin suite_examples.py"),
     plugin("pytest-socket", "-p pytest_socket --disable-socket suite_plain.py"),
     plugin("pytest-httpx", f"-p pytest_httpx {ASYNCIO}=strict suite_httpx_mock.py"),
-    plugin("aioresponses", f"{ASYNCIO}=strict suite_aioresponses.py"),
     plugin("pytest-recording", "-p pytest_recording.plugin --block-network suite_plain.py"),
     plugin("pytest", "suite_subtests.py", "1 passed", label=", subtests"),
     Tool("behave", "behave", "behave payments.feature", "3 scenarios passed, 0 failed"),
