@@ -12,6 +12,14 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "payment_sandbox", *arguments]
 
 
+def hearing(program: Sequence[str]) -> list[str]:
+    """Wrap a program so that it handles signals even if the shell made this process ignore them."""
+    restore_signals = (
+        "import os, signal, sys; [signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)]"
+    )
+    return [sys.executable, "-c", f"{restore_signals}; os.execv(sys.argv[1], sys.argv[1:])", *program]
+
+
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command with additional environment variables until it exits."""
     return run_program(command(*arguments), **environment)
