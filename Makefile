@@ -60,7 +60,7 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 test prove: export DAY := $(DAY)
 test: WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 test: .venv/develop.stamp  ## Run the fast tests, which cover every feature; ARGS=tests/web
-	$(BIN)/pytest $(PARALLEL) $(ARGS)
+	$(BIN)/pytest $(PARALLEL) --durations=10 $(ARGS)
 
 prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded bugs, builds, the mutants of the day
 	$(BIN)/pytest $(PARALLEL) -m prove
