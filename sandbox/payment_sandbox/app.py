@@ -10,7 +10,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import Flask, Response, current_app
 from flask.testing import FlaskClient
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -152,6 +152,9 @@ def answer_unknown_path(error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return answer_for(call, error)
     path = call.request.path
+    if error.code == NOT_FOUND and not path.endswith("/"):  # the router sees a wrong method with a slash only
+        methods = current_app.url_map.bind("").allowed_methods(f"{path}/")
+        error = MethodNotAllowed(methods) if methods else error
     if path.startswith((MERCHANT_API, CONTROL_API)) and error.code == NOT_FOUND:
         error = name_nearest_path(error, path, [rule.rule for rule in current_app.url_map.iter_rules()])
     if path.startswith(MERCHANT_API):

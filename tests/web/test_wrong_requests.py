@@ -82,14 +82,21 @@ def test_other_paths_do_not_exist(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-08")
 @pytest.mark.parametrize(
-    "call",
-    ["GET /v1/orders/", "PATCH /v1/orders/x/", "OPTIONS /v1/orders/", "PUT /v1/bankqr/", "POST /health/"],
+    ("call", "allowed"),
+    [
+        ("GET /v1/orders/", "POST"),
+        ("PATCH /v1/orders/x/", "DELETE, GET, HEAD, PUT"),
+        ("OPTIONS /v1/orders/", "POST"),
+        ("PUT /v1/bankqr/", "POST"),
+        ("POST /health/", "GET, HEAD"),
+    ],
 )
-def test_a_wrong_method_gets_the_allowed_ones(sandbox: Sandbox, call: str) -> None:
+@pytest.mark.parametrize("slash", ["/", ""])
+def test_a_wrong_method_gets_the_allowed_ones(sandbox: Sandbox, call: str, allowed: str, slash: str) -> None:
     """The Allow header lists the right methods, and there is no reply to a CORS preflight."""
-    answer = sandbox.call(*call.split())
+    answer = sandbox.call(*f"{call[:-1]}{slash}".split())
     refused(answer, 405, "MethodNotAllowed")
-    assert answer.headers["Allow"]
+    assert answer.headers["Allow"] == allowed
     assert not any(name.lower().startswith("access-control") for name in answer.headers)
 
 

@@ -138,5 +138,6 @@ def _on_http(call: Call, error: HTTPException) -> Response:
         if not call.request.path.startswith(APIS):
             value += "; paths of the APIs begin with /v1/ and /control/"
     elif status == 405:
-        value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
+        allowed = headers["Allow"] = ", ".join(sorted(headers.get("Allow", "").split(", ")))  # from a set
+        value = f"this path does not allow that method; it allows {allowed}"
     return _respond(call, error_body(status, kind, value), headers)
