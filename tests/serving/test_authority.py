@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import ProcessPoolExecutor
-from errno import ENOTSUP, EPERM
+from errno import EPERM
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -55,19 +55,6 @@ def test_a_volume_without_hard_links_is_enough(state: Path, monkeypatch: pytest.
     create_own_context([])
     assert sorted(path.name for path in state.iterdir()) == ["ca-key.pem", "ca.pem"]
     assert (state / "ca-key.pem").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_key_that_cannot_be_stored_leaves_no_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If link, rename and replace all fail, no file is left over."""
-
-    def refuse(*args: Any, **options: Any) -> None:
-        raise OSError(ENOTSUP, "Operation not supported")
-
-    for name in ("link", "rename", "replace"):
-        monkeypatch.setattr(os, name, refuse)
-    with pytest.raises(CertificateRefused, match="operation not supported"):
-        create_own_context([])
-    assert list(state.iterdir()) == []
 
 
 def test_a_volume_that_shows_the_key_to_others_gets_none(

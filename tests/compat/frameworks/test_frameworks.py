@@ -22,7 +22,6 @@ IN_PROCESS: Final = {
     "flask": "Flask", "django": "Django", "fastapi": "FastAPI", "starlette": "Starlette", "litestar": "Litestar",
     "quart": "Quart",
 }  # fmt: skip
-ON_PORT: Final = {"aiohttp": "aiohttp", "tornado": "Tornado"}
 EXTRAS: Final = ("flask-wtf", "starlette-csrf", "httpx2")
 NODE: Final = {
     # the name of a framework, its package and version, and the other packages that it needs
@@ -59,13 +58,11 @@ def meet(python: str, *arguments: str) -> list[str]:
     return [python, "-m", "tests.compat.frameworks.meet", *arguments]
 
 
-@pytest.mark.parametrize("package", [*IN_PROCESS, *ON_PORT])
+@pytest.mark.parametrize("package", IN_PROCESS)
 def test_a_shop_in_python(package: str, record_property: Callable[..., None]) -> None:
-    """The shop is told that an order is paid or refused, in process or on a port."""
-    python = python_with("frameworks", [*IN_PROCESS, *ON_PORT, *EXTRAS])
-    command = ("--", python, str(PROGRAMS / "on_port.py"), package) if package in ON_PORT else ()
-    name = {**IN_PROCESS, **ON_PORT}[package]
-    check(meet(python, package, *command), name, version_in(python, package), record_property)
+    """The shop, which is called in process, is told that an order is paid or refused."""
+    python = python_with("frameworks", [*IN_PROCESS, *EXTRAS])
+    check(meet(python, package), IN_PROCESS[package], version_in(python, package), record_property)
 
 
 @pytest.mark.parametrize("name", NODE)
