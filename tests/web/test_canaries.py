@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from payment_sandbox.cli.serve import MaskedFormatter
-from payment_sandbox.web.routes import DescribedRoute, Facts, described_routes
+from payment_sandbox.web.routes import DescribedRoute, described_routes
 from tests.attack import FULL
 from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, GROUPS, canaries, shown
@@ -95,14 +95,9 @@ class CanaryClient:
         sandbox = self.sandbox
         shop.says = f"no such card: {' '.join(GROUPS)}, cvc={CODE}, key {sandbox.key}".encode()
         details = {"one_click_type": "first"}
-        order = sandbox.place(
-            card(capture_mode="manual", payment_method_details=details),
-            amount=LINES_TOTAL,
-            order_lines=LINES,
-            customer=CUSTOMER,
-            webhook_url=shop.url,
-            return_url="http://shop.example/",
-        )
+        transaction = card(capture_mode="manual", payment_method_details=details)
+        urls = {"webhook_url": shop.url, "return_url": "http://shop.example/"}
+        order = sandbox.place(transaction, amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER, **urls)
         sandbox.pay(order)
         hosted = sandbox.place(customer=CUSTOMER)
         code = sandbox.post("/v1/bankqr/", {"amount": 100, "description": "Coffee"}).json()
@@ -151,21 +146,21 @@ class CanaryClient:
         yield together
         yield from alone if FULL else alone[self.sent % len(alone) :][:1]
 
-    def fill_fields(self, rule: DescribedRoute, method: str, facts: Facts, *, repeated: bool) -> None:
-        """Put canaries into each field of a body."""
-        assert facts.reads is not None
-        base = facts.example or self.bodies.get(rule.name) or {}
-        for field in fields_of(facts.reads()):
+    def fill_fields(self, rule: DescribedRoute, *, repeated: bool) -> None:
+        """Put canaries into each field of a body, if any."""
+        base = rule.facts.example or self.bodies.get(rule.name) or {}
+        for field in fields_of(rule.facts.reads()) if rule.facts.reads is not None else ():
             where = f"{rule.name}/{field}"
             if is_repeated(where) == repeated:
                 for name, value in self.next_values():
                     body = with_field(base, field, value)
-                    self.send(f"{where}: {name}", method, self.path(rule), json=body)
+                    self.send(f"{where}: {name}", rule.method, self.path(rule), json=body)
         if rule.name in ("control.put_faults", "control.put_scenario"):
             self.http.delete(f"{self.sandbox.url}{self.path(rule)}", auth=(self.sandbox.key, ""))
 
-    def fill_other_parts(self, rule: DescribedRoute, method: str, facts: Facts) -> None:
+    def fill_other_parts(self, rule: DescribedRoute) -> None:
         """Put canaries into field names, malformed bodies, queries, paths and headers."""
+        method, facts = rule.method, rule.facts
         everything, path = self.values["everything"], self.path(rule)
         if facts.reads is not None:
             self.send(f"{rule.name}: everything as a name", method, path, json={everything: 1})
@@ -251,13 +246,12 @@ def test_no_secret_leaks(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFi
     """
     with caplog.at_level(logging.INFO), make_server(state=tmp_path / "state.db") as server:
         client = CanaryClient(Sandbox(server, webhook_url=shop.url))
-        bodies = [rule for rule in client.routes() if rule.facts.reads is not None]
+        routes = list(client.routes())
         with client.sandbox.project_in_process.events.watching():
             client.prepare(shop)
-            for rule in bodies:
-                client.fill_fields(rule, rule.method, rule.facts, repeated=False)
-            for rule in client.routes():
-                client.fill_other_parts(rule, rule.method, rule.facts)
+            for rule in routes:
+                client.fill_fields(rule, repeated=False)
+                client.fill_other_parts(rule)
             client.fill_forms()
             client.fill_forms(order_id=client.ids["other_id"])
             client.sandbox.settle()
@@ -266,8 +260,8 @@ def test_no_secret_leaks(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFi
             client.search_text("state file", stored.decode(errors="replace"))
             assert client.leaks == []
             assert client.sent > 1200, "too few requests"
-            for rule in bodies:
-                client.fill_fields(rule, rule.method, rule.facts, repeated=True)
+            for rule in routes:
+                client.fill_fields(rule, repeated=True)
             client.sandbox.settle()
             client.leaks.clear()
             client.search_everywhere(repeated=True)

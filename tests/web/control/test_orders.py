@@ -63,25 +63,6 @@ def test_orders_are_found(sandbox: Sandbox) -> None:
         assert [row["merchant_order_id"] for row in list_orders(sandbox, **query)] == expected, query
 
 
-def test_an_overview_says_what_is_possible(sandbox: Sandbox) -> None:
-    """Possible actions are listed by actor, the merchant's with maximum amounts."""
-    order = sandbox.place(card())
-    assert read_overview(sandbox, order)["actions"] == {
-        "customer": ["visit", "pay", "cancel", "fail"],
-        "bank": [],
-        "screening": [],
-        "processor": [],
-        "merchant": [{"action": "cancel", "amount_max": None}],
-    }
-    authorized = sandbox.authorized()
-    sandbox.take(authorized, "captures/amount", {"amount": 500})
-    assert read_overview(sandbox, authorized)["actions"]["merchant"] == [
-        {"action": "capture", "amount_max": 1500},
-        {"action": "void", "amount_max": 1500},
-        {"action": "refund", "amount_max": 500},
-    ]
-
-
 def test_an_overview_holds_what_belongs_to_an_order(watched: Sandbox) -> None:
     """The details have the decision, agenda, webhooks, refunds and pages of this order only."""
     watched.scenario({"when": {"refund": True}, "then": {"processor": "settles", "after": "PT1M"}})
@@ -91,6 +72,7 @@ def test_an_overview_holds_what_belongs_to_an_order(watched: Sandbox) -> None:
     watched.settle()
     overview = read_overview(watched, order)
     assert overview["order"] == watched.read(order)
+    assert overview["actions"]["merchant"] == [{"action": "refund", "amount_max": 900}]
     assert [decision["scenario"] for decision in overview["decisions"]] == ["of-the-test"]
     assert [(row["id"], row["actions"]["processor"]) for row in overview["refunds"]] == [
         (refund["id"], ["settle", "fail"])
