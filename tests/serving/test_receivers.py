@@ -1,5 +1,8 @@
 """A server that delivers webhooks only to allowed hosts."""
 
+import socket
+from threading import Thread
+
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
@@ -52,3 +55,27 @@ def test_a_host_that_is_named_gets_them(shop: Shop, write: type[str]) -> None:
     for hosts in ((write("localhost"), "shop.example"), ()):
         assert error_and_advice(hosts, url) == (None, [])
     assert len(shop.received) > 1
+
+
+@pytest.mark.parametrize(
+    ("interim", "status"),
+    [("103 Early Hints", 500), ("102 Processing", 204), ("101 Switching Protocols", None)],
+)
+def test_an_interim_answer_is_no_answer(interim: str, status: int | None) -> None:
+    """The status is that of the final answer; a switch of protocols is none."""
+    heads = [f"HTTP/1.1 {line}\r\n" for line in ("100 Continue", interim, f"{status or 200} Final")]
+
+    def answer() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(10_000)
+            connection.sendall("\r\n".join((*heads, "")).encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, make_server(clock="frozen") as server:
+        Thread(target=answer, daemon=True).start()
+        sandbox = Sandbox(server, webhook_url=f"http://127.0.0.1:{listening.getsockname()[1]}/")
+        sandbox.acted(sandbox.place(card()), "customer visit")
+        sandbox.settle()
+        attempt = sandbox.webhooks()[0]["attempts"][0]
+    assert (attempt["response"] or {}).get("status") == status
+    assert ("answered 101" in (attempt["error"] or "")) == (status is None)

@@ -148,6 +148,9 @@ def normal_host(name: str) -> str:
 
 
 MILLISECOND: Final = timedelta(milliseconds=1)
+INTERIM_ANSWERS_MAX: Final = 16  # such as 103, before the answer
+SWITCHING: Final = 101
+FINAL_STATUS_MIN: Final = 200
 
 
 class Posting:
@@ -309,7 +312,13 @@ def post_over_network(
             http.request("POST", prepared.path_url, request.body, {**prepared.headers, **request.headers})
             with HTTPResponse(connected, method="POST") as response:
                 response.fp = BufferedReader(_LimitedStream(connected, until_seconds))
-                response.begin()
+                for _ in range(INTERIM_ANSWERS_MAX + 1):
+                    response.headers = None  # type: ignore[assignment]  # else only the first is read
+                    response.begin()
+                    if response.status == SWITCHING or response.status >= FINAL_STATUS_MIN:
+                        break
+                if response.status < FINAL_STATUS_MIN:
+                    raise HTTPException(f"answered {response.status}, which is no answer to a webhook")
                 on_status(response.status)
                 body = response.read(ATTEMPT_BODY_BYTES)
                 if response.length and len(body) < ATTEMPT_BODY_BYTES:
