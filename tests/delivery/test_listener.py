@@ -115,6 +115,13 @@ def test_leaving_ends_a_waiting_call(forwarding: Sandbox, shop: Shop) -> None:
     assert (polled, shop.orders()) == ([[]], [order["id"]])
 
 
+def test_a_listener_stays_connected_when_a_snapshot_is_restored(forwarding: Sandbox) -> None:
+    """The address of the project's listener is not that of the snapshot, which has none."""
+    before = forwarding.project_in_process.settings.forward_to
+    assert forwarding.put("/control/state/", forwarding.get("/control/state/").json()).status_code == 200
+    assert forwarding.project_in_process.settings.forward_to == before is not None
+
+
 def test_an_unanswered_offer_is_a_failed_attempt(forwarding: Sandbox, shop: Shop) -> None:
     """A listener that takes a webhook and reports no answer costs an attempt; the server makes the next one."""
     forwarding.settings(webhook_timeout=0.1)

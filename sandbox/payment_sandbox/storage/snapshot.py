@@ -102,9 +102,9 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = snapshot.epoch if is_fresh else max(before.number, snapshot.epoch) + 1
     settings = read_stored_settings(snapshot.settings, "state.settings")
-    epoch = _create_epoch(
-        project, snapshot, replace(settings, newer_settings={}, forward_to=None), change, number
-    )
+    forward_to = before.state.base_settings.forward_to  # a listener stays connected
+    settings = replace(settings, newer_settings={}, forward_to=forward_to)
+    epoch = _create_epoch(project, snapshot, settings, change, number)
     decisions = [_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions]
     now = project.services.real.wall_now()
     statuses = [
