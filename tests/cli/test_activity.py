@@ -69,6 +69,10 @@ def test_a_webhook_that_fails_says_why_and_when_the_next_one_comes(
         "webhook error to http://127.0.0.1:9/hook  connection refused: no server listens on 127.0.0.1:9  "
         f"order {order}  attempt 1, the next one at 2026-03-01 12:02:00"
     )
+    call("PUT", "/control/faults/", {"webhooks": [{"then": {"answer": 503}}]})
+    call("POST", "/control/clock/advance/", {"until": "idle"})
+    line = printed.wait_for("attempt 10")[-1]
+    assert line.endswith(f"503 (fault), never sent  order {order}  attempt 10 was the last one")
 
 
 @pytest.mark.parametrize(

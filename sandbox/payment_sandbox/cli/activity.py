@@ -148,13 +148,12 @@ def _describe_request(data: Data) -> str:
 
 
 def _describe_webhook(data: Data) -> str:
+    status = data["status"] and f"answered {data['status']} in {data['duration_ms']:.0f} ms"
     notes = (
-        data["fault"] and f"{data['fault']}, never sent",
-        data["error"],
-        data["status"] and f"answered {data['status']} in {data['duration_ms']:.0f} ms",
-        data["warning"],
+        *((f"{data['fault']}, never sent",) if data["fault"] else (data["error"], status, data["warning"])),
         f"order {data['order_id']}",
         data["next_at"] and f"attempt {data['number']}, the next one at {short_time(data['next_at'])}",
+        data["state"] == "failed" and f"attempt {data['number']} was the last one",
     )
     return "  ".join([f"webhook {data['order_status']} to {data['url']}", *filter(None, notes)])
 
