@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from payment_sandbox.client.project_review import Review
-from payment_sandbox.judge import Finding, cents_at_risk, group_findings, review_order
+from payment_sandbox.judge import Finding, cents_at_risk, review_order
 from payment_sandbox.judge.standing import amounts
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.scenarios.risks import DEBT
@@ -235,16 +235,3 @@ def test_an_order_created_again_counts_once(payment_sandbox: PaymentSandbox) -> 
         payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=body)
     (finding,) = payment_sandbox.review()
     assert (finding.rule, finding.amount) == ("CTL-23", AMOUNT)
-
-
-def test_a_group_shows_the_sum_of_its_orders() -> None:
-    """The amount of a group is the sum of its orders; an order with two findings counts once."""
-    amounts = {"a": 50, "b": 400_000_000, "c": 201_841}
-    findings = [
-        Finding(
-            "HOOK-08", "no read", "read", order_id, (), risk=f"{euros(cents)}: unpaid goods", amount=cents
-        )
-        for order_id, cents in [*amounts.items(), ("a", 50)]
-    ]
-    (group,) = group_findings(findings)
-    assert (group.amount, group.risk) == (400_201_891, "€4,002,018.91: unpaid goods")

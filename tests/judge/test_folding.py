@@ -48,23 +48,6 @@ def test_two_webhooks_that_fail_in_turn() -> None:
     assert labels(attempts("b", range(1, 11))) == ["webhook, attempt 1: completed", "500", note]
 
 
-def test_few_or_differing_attempts_are_not_folded() -> None:
-    """Few attempts and attempts with other results are not folded."""
-    few = attempts("ab", range(1, 3))
-    assert list(fold(few)) == few
-    mixed = [*attempts("b", range(1, 2), "404"), *attempts("b", range(2, 7))]
-    assert labels(mixed) == [
-        *["webhook, attempt 1: completed", "404"],
-        *["webhook, attempt 2: completed", "500", "attempts 3 to 6 like these, until 12:10:00"],
-    ]
-
-
-def test_lost_attempts_are_folded() -> None:
-    """Attempts that a fault withholds from the shop have no answers, and are folded."""
-    lost = [each for each in attempts("b", range(1, 11)) if each.kind == "webhook"]
-    assert labels(lost) == ["webhook, attempt 1: completed", "attempts 2 to 10 like these, until 12:18:00"]
-
-
 def test_webhooks_with_one_number_are_no_retries() -> None:
     """The first webhooks of several orders, and resends by hand, are folded without a range of attempts."""
     for number in (0, 1, 2):

@@ -14,21 +14,6 @@ from tests.support.in_process import ORDER, place, shop_that
 from tests.testing.starlette_shop import USER, Seen, starlette
 
 
-def test_a_test_without_a_loop(payment_sandbox: PaymentSandbox) -> None:
-    """The application runs on one event loop on the test's thread for all webhooks."""
-    seen: Seen = []
-
-    async def record(order_id: str) -> None:
-        seen.append((threading.get_ident(), asyncio.get_running_loop(), USER.get()))
-
-    payment_sandbox.deliver_to(starlette(record))
-    USER.set("jan")
-    payment_sandbox.act(place(payment_sandbox))
-    assert len(seen) == 2
-    assert len(set(seen)) == 1
-    assert (seen[0][0], seen[0][2]) == (threading.get_ident(), "jan")
-
-
 async def pay_and_expire(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:
     """Create an order and let it expire; return what the shop's handler saw, and the expected values."""
     seen: Seen = []
@@ -62,14 +47,6 @@ async def test_a_test_on_asyncio(payment_sandbox: PaymentSandbox) -> None:
     assert seen == expected
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
-@pytest.mark.anyio
-async def test_a_test_on_anyio(payment_sandbox: PaymentSandbox, anyio_backend: str) -> None:
-    """A test on anyio works with both backends."""
-    seen, expected = await pay_and_expire(payment_sandbox)
-    assert seen == expected
-
-
 def test_a_test_on_trio(payment_sandbox: PaymentSandbox) -> None:
     """A test on trio works without anyio."""
     seen, expected = trio.run(pay_and_expire, payment_sandbox)
@@ -96,28 +73,6 @@ async def test_a_wsgi_application_in_an_async_test(payment_sandbox: PaymentSandb
     assert connection.execute("select count(*) from sale").fetchone() == (2,)
     assert asyncio.get_running_loop() is not None
     connection.close()
-
-
-@pytest.mark.asyncio
-async def test_the_loop_goes_on_while_the_sandbox_works(payment_sandbox: PaymentSandbox) -> None:
-    """A shop that is served on the same loop receives its webhooks."""
-    seen: Seen = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        seen.append(head.split(b" ")[1])
-        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{port}/hook")
-    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
-    await payment_sandbox.aio.act(order_id)
-    assert (await payment_sandbox.aio.wait(idle=True))["idle"]
-    server.close()
-    assert seen == [b"/hook", b"/hook"]
 
 
 @pytest.mark.asyncio

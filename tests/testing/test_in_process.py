@@ -1,32 +1,15 @@
 """Calls without sockets behave like calls over sockets."""
 
 import json
-from io import BufferedReader, BytesIO
 from typing import Any
 
 import pytest
 import requests
 import urllib3
 
-from payment_sandbox.testing.environments import body_of, build_environ
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, in_time, place, shop_that
-
-
-def test_the_webhook_of_a_call_with_a_lost_response_arrives(
-    payment_sandbox: PaymentSandbox, orders: str
-) -> None:
-    """The webhook of a call with a lost response arrives before the call raises."""
-    notified: list[str] = []
-    payment_sandbox.deliver_to(shop_that(notified.append))
-    order_id = place(payment_sandbox)
-    payment_sandbox.act(order_id)
-    notified.clear()
-    payment_sandbox.client.faults([{"when": {"method": "POST"}, "then": {"reset": True, "phase": "after"}}])
-    with pytest.raises(requests.ConnectionError):
-        payment_sandbox.session.post(f"{orders}{order_id}/refunds/", json={"amount": 5})
-    assert len(notified) == 1
 
 
 def test_calls_after_the_server_has_stopped_end() -> None:
@@ -65,13 +48,3 @@ def test_requests_and_responses_are_as_over_the_wire(payment_sandbox: PaymentSan
     session.headers["X-Shop"], session.params = "socks", {"limit": 1}
     prepared = session.prepare_request(requests.Request("GET", orders, params={"before": ""}))
     assert (prepared.url, prepared.headers["X-Shop"]) == (f"{orders}?limit=1&before=", "socks")
-
-
-def test_a_body_is_read_to_its_end_and_no_further() -> None:
-    """A chunked body has no length; of an open connection, more than the body is never read: it would block."""
-    connection = BufferedReader(BytesIO(b"socks=2 and the next request"))
-    declared = {**build_environ("POST", "http://shop.example/buy", [], b"socks=2"), "wsgi.input": connection}
-    undeclared = {name: value for name, value in declared.items() if name != "CONTENT_LENGTH"}
-    assert (body_of(declared), body_of(undeclared)) == (b"socks=2", b"")
-    assert body_of({**undeclared, "wsgi.input_terminated": True}) == b" and the next request"
-    assert body_of({**undeclared, "wsgi.input": BytesIO(b"socks=3")}) == b"socks=3"

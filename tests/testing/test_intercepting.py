@@ -1,6 +1,5 @@
 """Interception of a shop's calls to a built-in address of the provider."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -122,13 +121,6 @@ def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox) -> None:
         assert [create(key, client) for key in keys] == [201, 201, 401]
     assert len(payment_sandbox.client.journal()) == 6
     assert "live-key" not in payment_sandbox.timeline()
-
-
-@pytest.mark.parametrize("url", ["api.provider.example", "ftp://api.provider.example", "https://", None])
-def test_an_invalid_address_is_refused(payment_sandbox: PaymentSandbox, url: object) -> None:
-    """An invalid address is refused with an example."""
-    with pytest.raises(ValueError, match=re.escape(f"with its scheme, such as {PROVIDER}")):
-        payment_sandbox.intercept(url)  # type: ignore[arg-type]
 
 
 MARKED = """

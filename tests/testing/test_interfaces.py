@@ -33,21 +33,6 @@ def wrapper(scope: Any, receive: Any, send: Any) -> Any:
     return asgi(scope, receive, send)
 
 
-class Wsgi:
-    """A WSGI object."""
-
-    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
-        """Answer."""
-        return []
-
-
-class Asgi:
-    """An ASGI object."""
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer."""
-
-
 class Wrapped:
     """An ASGI middleware whose plain call returns a coroutine."""
 
@@ -65,13 +50,11 @@ def pass_on(*arguments: Any) -> Any:
     ("application", "interface"),
     [
         (wsgi, WsgiShop),
-        (Wsgi(), WsgiShop),
         (pass_on, WsgiShop),
         (functools.partial(wsgi), WsgiShop),
         (Flask("shop"), WsgiShop),
-        (Wsgi().__call__, WsgiShop),
+        (Flask("shop").wsgi_app, WsgiShop),
         (asgi, AsgiShop),
-        (Asgi(), AsgiShop),
         (Wrapped(), AsgiShop),
         (functools.partial(asgi), AsgiShop),
         (Starlette(), AsgiShop),

@@ -87,21 +87,3 @@ def test_wrong_markers_are_reported(tmp_path: Path) -> None:
     reports = dict(zip(map(int, parts[::2]), parts[1::2], strict=True))
     for number, (marker, words) in enumerate(INVALID_MARKERS.items()):
         assert words in reports[number].partition("short test summary")[0], marker
-
-
-WRONG_MARKER = """
-@pytest.mark.payment_scenario("webhook-lots")
-def test_a(payment_sandbox):
-    pass
-
-
-def test_b(payment_sandbox):
-    assert len(payment_sandbox.client.projects()) == 2
-"""
-
-
-def test_a_wrong_marker_leaves_no_project_behind(tmp_path: Path, server: Server) -> None:
-    """A wrong marker does not leave a project on a shared server."""
-    before = len(server.registry.all())
-    result = suite(tmp_path, WRONG_MARKER.replace("== 2", f"== {before + 1}"), SANDBOX_URL=server.url)
-    assert "1 passed, 1 error" in result.stdout, result.stdout

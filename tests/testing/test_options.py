@@ -43,19 +43,6 @@ def test_a_scenario_for_the_whole_suite(tmp_path: Path) -> None:
     assert "SCENARIO webhook-lost" in result.stdout
 
 
-WRONG_FILE = "name: own\nrules:\n  - then: {custommer: fails}\n"
-WITH_FILE = ONE_TEST.replace("def test_it", "@pytest.mark.payment_scenario('own.yaml')\ndef test_it")
-
-
-def test_a_wrong_file_is_reported_with_its_line(tmp_path: Path) -> None:
-    """A wrong file of a marker is reported with its line and without a traceback."""
-    (tmp_path / "own.yaml").write_text(WRONG_FILE)
-    result = suite(tmp_path, WITH_FILE)
-    assert "own.yaml:3:" in result.stdout
-    assert "did you mean 'customer'" in result.stdout
-    assert "During handling" not in result.stdout
-
-
 CARELESS = """
 def careless(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)

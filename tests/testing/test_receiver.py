@@ -1,7 +1,6 @@
 """The receiver of webhooks: sequences of answers, delays, and waits for the nth webhook."""
 
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 import requests
@@ -57,22 +56,3 @@ def test_other_bodies_and_arguments_are_refused(webhook_receiver: WebhookReceive
         webhook_receiver.answer_with(200, 777)
     with pytest.raises(ValueError, match="nth is 0, but the first webhook is number 1"):
         webhook_receiver.wait_for("x", nth=0)
-
-
-@pytest.mark.payment_settings(clock=datetime(2029, 12, 30, tzinfo=UTC))
-def test_times_and_durations_of_python_are_accepted(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
-    """Settings, the clock, scenarios and faults take Python's times and durations, and scenarios take paths."""
-    at = datetime(2030, 1, 1, tzinfo=UTC)
-    assert payment_sandbox.clock.now == at - timedelta(days=2)
-    payment_sandbox.clock.set(at - timedelta(days=1))
-    payment_sandbox.clock.advance(to=at, timeout_seconds=timedelta(seconds=10))
-    assert payment_sandbox.clock.now == at
-    rule = {"then": {"customer": "pays", "after": timedelta(days=1, seconds=2, microseconds=500000)}}
-    stored = payment_sandbox.scenario({"name": "mine", "rules": [rule]})
-    assert stored["rules"][0]["then"]["after"] == "P1DT2.5S"
-    payment_sandbox.client.faults(webhooks=[{"then": {"delay": timedelta(hours=1)}}])
-    with pytest.raises(ValueError, match="a period cannot be negative: -1 day"):
-        payment_sandbox.clock.advance(timedelta(days=-1))
-    file = tmp_path / "own.yaml"
-    file.write_text("name: own\nrules: []\n")
-    assert payment_sandbox.scenario(file)["name"] == payment_sandbox.scenario(str(file))["name"] == "own"

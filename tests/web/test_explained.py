@@ -5,15 +5,10 @@ from typing import Any
 
 import requests
 
-from payment_sandbox.app import build_app
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms.order_fields import SENT_FIELDS
-from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.web.merchant import explanation as explained
-from payment_sandbox.web.routes import described_routes
 from tests.support.driver import LINES_TOTAL, NOBODY, Sandbox, by, card, details
-from tests.support.projects import made_registry
-from tests.web.fields import fields_of
 
 
 def read_explanation(answer: requests.Response) -> tuple[str, str]:
@@ -126,21 +121,6 @@ def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
     assert re.fullmatch(r"[ -~]+", explained_line)
     assert len(explained_line) <= explained.LENGTH_MAX + 3
     assert "X-Evil" not in answer.headers
-
-
-def test_every_refusal_has_a_rule_of_the_ledger() -> None:
-    """Each key has a rule, its own or that of its parent; the rules of keys, paths and statuses exist."""
-    app = build_app(made_registry(), public_url="http://sandbox.example")
-    facts_by_name = {each.name: each.facts for each in described_routes(app)}
-    for name, facts in facts_by_name.items():
-        if name.startswith("api.") and facts.reads is not None:
-            for field in fields_of(facts.reads()):
-                rule = explained.rule_of(facts.rules, Violation(field.replace("[]", ""), "is wrong"))
-                assert rule != explained.MALFORMED_RULE, field
-    named = {rule for facts in facts_by_name.values() for rule in facts.rules.values()}
-    named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
-    named |= {*explained.RULE_BY_STATUS.values(), explained.FAULT_RULE, explained.UNKNOWN_KEY_RULE}
-    assert named <= rule_texts().keys()
 
 
 def test_only_what_can_succeed_is_called_possible(sandbox: Sandbox) -> None:

@@ -13,9 +13,8 @@ from payment_sandbox.delivery.receivers import destination_of, listener_of
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.projects.jobs import Job
-from payment_sandbox.web.merchant import merchant_blueprint
 from tests.support.dashboard import Dashboard
-from tests.support.driver import Sandbox, by, card, details
+from tests.support.driver import Sandbox, card, details
 from tests.support.servers import make_server
 from tests.support.shop import Shop, ShopInServer
 
@@ -129,20 +128,3 @@ def test_a_disconnected_client_leaves_no_state(watched: Sandbox) -> None:
     assert (events.watchers, events._listeners, events.waiting_count) == (0, [], 0)
     assert project.epoch.outbox._pending == {}
     assert listener_of(project)._offered == {}
-
-
-def test_a_request_that_fails_late_still_sends_its_webhook(
-    watched: Sandbox, shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A request that fails after creating its order still sends the webhook, and the project becomes idle."""
-
-    def fail(*parts: object) -> object:
-        raise ValueError("on purpose")
-
-    monkeypatch.setattr(merchant_blueprint, "ReceivedRequest", fail)
-    body = {"currency": "EUR", "amount": 1, "transactions": [by("bank-transfer")]}
-    assert (
-        watched.http.post(f"{watched.url}/v1/orders/", json=body, auth=(watched.key, "")).status_code == 500
-    )
-    assert watched.project_in_process.settle()
-    assert (len(shop.received), watched.project_in_process.epoch.outbox.is_idle) == (1, True)

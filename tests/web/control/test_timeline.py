@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.driver import NOBODY, Sandbox, by, card, refused
 from tests.support.payer import Payer, payment_page
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 
 
 def read_timeline(
@@ -15,42 +15,6 @@ def read_timeline(
         query["order_id"] = order["id"]
     items: list[dict[str, Any]] = sandbox.get("/control/timeline/", params=query).json()["items"]
     return items
-
-
-def summarize(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Return sender, receiver and label of each entry, without durations."""
-    return [(item["from"], item["to"], item["label"].partition(" · ")[0]) for item in items]
-
-
-def test_the_timeline_of_a_card_payment(watched: Sandbox, shop: Shop) -> None:
-    """The timeline of a card payment has the request, customer, bank, statuses and webhooks."""
-
-    def read_order(received: Received) -> int:
-        watched.read(received.body["order_id"])
-        return 204
-
-    shop.answer = read_order
-    order = watched.place(card())
-    watched.settle()
-    watched.pay(order)
-    watched.settle()
-    assert summarize(read_timeline(watched, order)) == [
-        ("shop", "service", "POST /v1/orders/"),
-        ("service", "service", "new"),
-        ("service", "shop", "201"),
-        ("customer", "bank", "pays"),
-        ("bank", "service", "approved"),
-        ("service", "service", "processing"),
-        ("service", "service", "completed"),
-        ("service", "shop", "webhook, attempt 1: processing"),
-        ("shop", "service", "GET /v1/orders/…/"),
-        ("service", "shop", "200"),
-        ("shop", "service", "204"),
-        ("service", "shop", "webhook, attempt 1: completed"),
-        ("shop", "service", "GET /v1/orders/…/"),
-        ("service", "shop", "200"),
-        ("shop", "service", "204"),
-    ]
 
 
 def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> None:
