@@ -46,7 +46,7 @@ def test_a_scenario_for_the_whole_suite(tmp_path: Path) -> None:
 CARELESS = """
 def careless(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
-    order = place(payment_sandbox, custommer=1)
+    order = place(payment_sandbox, custommer={})
     payment_sandbox.act(order["id"])
     payment_sandbox.client.wait(idle=True)
 

@@ -151,7 +151,7 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 class TestUnset(PaymentSandboxMixin, unittest.TestCase):
     def test_careless(self):
         orders = f"{self.payment_sandbox.base_url}/v1/orders/"
-        order = self.payment_sandbox.session.post(orders, json={**ORDER, "custommer": 1}).json()
+        order = self.payment_sandbox.session.post(orders, json={**ORDER, "custommer": {}}).json()
         self.payment_sandbox.act(order["id"])
 
 

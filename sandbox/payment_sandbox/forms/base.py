@@ -1,7 +1,7 @@
 """Forms: each parses a JSON object, and reports violations with their paths."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, cached_property, lru_cache
 from itertools import islice
@@ -20,6 +20,15 @@ WRONG_TYPE: Final = "must be "
 PHP_HINT: Final = " (in PHP, an empty object is new stdClass() or (object) [])"
 SHOWN_LENGTH_MAX: Final = 40  # the characters of a refused value in a message
 NAME_LENGTH_MAX: Final = 100  # a longer key is examined each time
+CLOSE_RATIO: Final = 0.8
+JSON_KINDS: Final[Mapping[type, tuple[type, ...]]] = {
+    str: (fields.String, fields.Raw),
+    int: (fields.Integer, fields.Raw),
+    bool: (fields.Boolean, fields.Raw),
+    list: (fields.List, fields.Raw),
+    dict: (fields.Nested, fields.Dict, fields.Raw),
+}
+"""The fields that read a type of JSON."""
 
 
 class Problem(str):
@@ -179,15 +188,15 @@ def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
     return mark_hook
 
 
-def nearest_word(word: str, known: Sequence[str]) -> str | None:
-    """Return the closest known word; None if no word is close."""
+def nearest_word(word: str, known: Iterable[str], ratio: float = 0.6) -> str | None:
+    """Return the closest known word; None if none is as close as ``ratio`` of ``difflib`` demands."""
     find = _nearest if len(word) <= NAME_LENGTH_MAX else _nearest.__wrapped__
-    return find(word, tuple(known))
+    return find(word, tuple(known), ratio)
 
 
 @lru_cache(maxsize=256)  # a shop sends the same unknown keys with each request
-def _nearest(word: str, known: tuple[str, ...]) -> str | None:
-    return next(iter(get_close_matches(word, known, n=1)), None)
+def _nearest(word: str, known: tuple[str, ...], ratio: float) -> str | None:
+    return next(iter(get_close_matches(word, known, 1, ratio)), None)
 
 
 def did_you_mean(nearest: str | None) -> str:
@@ -196,19 +205,27 @@ def did_you_mean(nearest: str | None) -> str:
 
 
 class UnknownKey(NamedTuple):
-    """An unknown key in a request, and the keys known in its place."""
+    """An unknown key in a request with its value, and the fields known in its place."""
 
     path: str
     key: str
-    known: Sequence[str]
+    known: "Mapping[str, fields.Field[Any]]"
+    value: Any = None
 
     def nearest(self) -> str | None:
         """Return the closest known key."""
         return nearest_word(self.key, self.known)
 
-    def violation(self) -> Violation:
+    def meant(self, names: Mapping[str, str]) -> str | None:
+        """Return the known key with this name elsewhere, or a very close one for the same type of value."""
+        if (meant := names.get(self.key)) in self.known:
+            return meant
+        kinds = JSON_KINDS.get(type(self.value), (fields.Field,))
+        alike = [name for name, field in self.known.items() if isinstance(field, kinds)]
+        return nearest_word(self.key, alike, CLOSE_RATIO)
+
+    def violation(self, nearest: str | None) -> Violation:
         """Return the violation, with the closest known key."""
-        nearest = self.nearest()
         return Violation(self.path, f"is not a known key{did_you_mean(nearest)}", sorted(self.known), nearest)
 
 
@@ -232,7 +249,7 @@ def read(form: Form, data: Any) -> dict[str, Any]:
     """
     loaded, violations = load(form, data)
     remaining = VIOLATIONS_MAX - len(violations)
-    violations += [unknown.violation() for unknown in islice(unknown_keys(form, data), remaining)]
+    violations += [each.violation(each.nearest()) for each in unknown_keys(form, data)[:remaining]]
     if violations:
         raise Invalid(violations)
     return loaded
@@ -243,10 +260,9 @@ def unknown_keys(form: Form, data: Any, path: str = "") -> list[UnknownKey]:
     unknown: list[UnknownKey] = []
     if isinstance(data, dict) and not (data.keys() <= form.plain_names):
         known = form.load_fields
-        names = list(known)
         for key, value in data.items():
             if key not in known:
-                unknown.append(UnknownKey(f"{path}.{key}" if path else key, key, names))
+                unknown.append(UnknownKey(f"{path}.{key}" if path else key, key, known, value))
             elif isinstance(value, CONTAINERS) and key not in form.plain_names:
                 unknown += _unknown_in(known[key], value, f"{path}.{key}" if path else key)
     return unknown

@@ -25,6 +25,7 @@ from payment_sandbox.judge.lessons import CALL_VERBS, ERRORS_PAGE, RULES_PAGE
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import REFUND_WITHOUT_AMOUNT
+from payment_sandbox.orders.refusals import OWN_NUMBER, READ_ONLY
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import LoggedRequest, ReachedStatus
 
@@ -176,7 +177,36 @@ def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
         if other:
             yield from (_report_ignored_part(history, entry, name, other) for entry in entries)
         else:
-            yield _report_ignored_key(name, nearest, entries)
+            yield (
+                _report_read_only(name, entries)
+                if _is_answered(name, entries)
+                else _report_ignored_key(name, nearest, entries)
+            )
+
+
+def _is_answered(path: str, entries: Sequence[LoggedRequest]) -> bool:
+    """Whether the answer to each creation has the key that was ignored, which is therefore read-only."""
+    parent, _, key = path.rpartition(".")
+    for entry in entries:
+        order = parse_object(entry.response) if is_creation(entry) else {}
+        records = order.get("transactions", []) if parent.startswith("transactions[") else [order]
+        if "." in parent or (parent and records == [order]) or not any(key in each for each in records):
+            return False
+    return True
+
+
+def _report_read_only(name: str, entries: Sequence[LoggedRequest]) -> Finding:
+    """Report a key that only answers have, which is a mistake for an order's id."""
+    own_number = OWN_NUMBER if name == "id" else ""
+    return Finding(
+        "SET-12",
+        f"{name} is {READ_ONLY}{own_number}",
+        "Leave it out.",
+        entries[0].order_id if len(entries) == 1 else None,
+        tuple(map(format_request, entries)),
+        kind=MISTAKE if name == "id" else HINT,
+        shown_by=tuple(entry.id for entry in entries),
+    )
 
 
 def _report_ignored_key(name: str, nearest: str | None, entries: Sequence[LoggedRequest]) -> Finding:

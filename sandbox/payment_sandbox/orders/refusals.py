@@ -5,6 +5,8 @@ from typing import Annotated, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import INTERNAL
 
+READ_ONLY: Final = "read-only: the service sets it"
+OWN_NUMBER: Final = "; your own number belongs in merchant_order_id"
 VIOLATIONS_MAX: Final = 100  # keeps answers short and fast, even for a body with a million errors
 ALLOWED_MAX: Final = 100
 QUOTED_WORD_LENGTH_MAX: Final = 100  # characters of a quoted word in a message

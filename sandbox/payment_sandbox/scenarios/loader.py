@@ -36,7 +36,9 @@ def load_scenario(
         Invalid: lists all errors (SCN-01), up to a thousand of each kind.
     """
     data, violations = load(SCENARIO_FORM, document, most=VIOLATIONS_MAX)
-    violations += [key.violation() for key in islice(unknown_keys(SCENARIO_FORM, document), VIOLATIONS_MAX)]
+    violations += [
+        key.violation(key.nearest()) for key in unknown_keys(SCENARIO_FORM, document)[:VIOLATIONS_MAX]
+    ]
     if isinstance(document, dict):
         violations += islice(_name_violations(document, methods), VIOLATIONS_MAX)
         violations += _settings_violations(document.get("settings"), check_settings)

@@ -70,7 +70,7 @@ def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[
     are_several = isinstance(data, dict) and "projects" in data
     form = ProjectsForm() if are_several else ProjectForm()
     loaded, violations = load(form, data, most=None)
-    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    violations += [unknown.violation(unknown.nearest()) for unknown in unknown_keys(form, data)]
     items = loaded.get("projects", []) if are_several else [loaded]
     for index, item in enumerate(items):
         path = f"projects[{index}]." if are_several else ""

@@ -43,7 +43,7 @@ from payment_sandbox.web.answers.responses import (
     order_answer,
     unchanged_answer,
 )
-from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
+from payment_sandbox.web.answers.transaction_tables import TRANSACTION, DetailsForm, transaction_record
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.merchant.merchant_blueprint import BODY_ERRORS, CHANGE_ERRORS, merchant
@@ -115,6 +115,7 @@ OrderQuery: Final = type(
 
 ORDER_FORM: Final = OrderForm()
 UPDATE_FORM: Final = UpdateForm()
+DETAILS_FORM: Final = DetailsForm()
 REFUND_FORM: Final = RefundForm()
 QR_FORM: Final = QrForm()
 ORDER_EXAMPLE: Final = {
@@ -321,10 +322,12 @@ def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iter
         sent = transaction.get("payment_method_details")
         method = project.settings.method(str(transaction.get("payment_method"))) if sent else None
         if method is not None:
-            known = [field.name for field in METHODS_BY_NAME[method].capabilities.details]
-            for name in sent:
+            details = METHODS_BY_NAME[method].capabilities.details
+            known = {field.name: DETAILS_FORM.load_fields[field.name] for field in details}
+            for name, value in sent.items():
                 if name not in known:
-                    yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
+                    path = f"transactions[{index}].payment_method_details.{name}"
+                    yield UnknownKey(path, name, known, value)
 
 
 BY_AMOUNT_FORM: Final = ByAmountForm()

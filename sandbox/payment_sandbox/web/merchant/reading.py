@@ -9,8 +9,10 @@ from flask import Response
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
-from payment_sandbox.web.answers.order_tables import LINE_ID
+from payment_sandbox.orders.refusals import OWN_NUMBER, READ_ONLY, VIOLATIONS_MAX, Invalid, Violation
+from payment_sandbox.web.answers.order_tables import LINE_ID, ORDER
+from payment_sandbox.web.answers.tables import CREATE
+from payment_sandbox.web.answers.transaction_tables import TRANSACTION
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 
@@ -19,6 +21,28 @@ WARNINGS_HEADER: Final = "Sandbox-Warnings"
 NUMBERED: Final = Pattern(r"\[[0-9]{1,4}\]\Z")  # PHP's http_build_query numbers the items of a list
 HEADER_LENGTH_MAX: Final = 4000
 NAME_LENGTH_MAX: Final = 100  # the characters shown of a query parameter's name
+
+NAMES_ELSEWHERE: Final = {
+    **dict.fromkeys(("order_id", "order_number", "orderId", "orderNumber", "reference"), "merchant_order_id"),
+    **dict.fromkeys(("cents", "amount_cents", "amountInCents", "total", "value"), "amount"),
+    **dict.fromkeys(("metadata", "meta", "custom", "additionalData"), "extra"),
+    **dict.fromkeys(("webhookUrl", "notification_url", "notificationUrl", "callback_url"), "webhook_url"),
+    **dict.fromkeys(("returnUrl", "redirect_url", "redirectUrl", "success_url"), "return_url"),
+    **dict.fromkeys(("cancel_url", "cancelUrl", "error_url", "failureUrl"), "failure_url"),
+    **dict.fromkeys(("lines", "line_items", "lineItems", "items", "orderLines"), "order_lines"),
+    **dict.fromkeys(("method", "paymentMethod", "payment_method_type"), "payment_method"),
+    **dict.fromkeys(("captureMode", "capture_method", "capture"), "capture_mode"),
+    **dict.fromkeys(("sku", "line_id", "reference_id", "productCode"), "merchant_order_line_id"),
+    **dict.fromkeys(("unit_price", "unitPrice", "price"), "amount"),
+    **dict.fromkeys(("vat", "vatRate", "tax_rate", "taxRate"), "vat_percentage"),
+    **dict.fromkeys(("email", "emailAddress"), "email_address"),
+    **dict.fromkeys(("firstName", "given_name", "givenName"), "first_name"),
+    **dict.fromkeys(("lastName", "family_name", "familyName", "surname"), "last_name"),
+    **dict.fromkeys(("date_of_birth", "dateOfBirth", "birthday"), "birthdate"),
+    **dict.fromkeys(("zip", "zip_code", "postcode", "postalCode"), "postal_code"),
+    **dict.fromkeys(("phone", "phone_number", "phoneNumber"), "phone_numbers"),
+}
+"""The names of fields in other payment APIs."""
 
 
 def read_valid_fields(
@@ -57,10 +81,19 @@ def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]
     if not unknown:
         return []
     if call.project.settings.unknown_fields == "reject":
-        return [key.violation() for key in unknown]
+        return list(map(_violation_of, unknown))
     note_ignored(call, *(key.path for key in unknown))
     _note_unknown(call, unknown)
     return []
+
+
+def _violation_of(key: UnknownKey) -> Violation:
+    """Return the violation of an unknown key, which may be one that only answers have."""
+    parent = key.path.rpartition(".")[0]
+    level = {"": ORDER, "transactions[0]": TRANSACTION}.get(parent)
+    if level is not None and key.key in level.read_only_fields(CREATE):
+        return Violation(key.path, f"is {READ_ONLY}{OWN_NUMBER if key.path == 'id' else ''}")
+    return key.violation(key.meant(NAMES_ELSEWHERE))
 
 
 def query_values(call: Call, name: str) -> list[str]:
@@ -78,18 +111,21 @@ def note_unknown_query(call: Call) -> None:
     """
     sent = call.request.args
     form = call.facts.query if call.facts is not None else None
-    known = list(form().load_fields) if form is not None else []
+    known = form().load_fields if form is not None else {}
     names = [key[:NAME_LENGTH_MAX] for key in sent if NUMBERED.sub("[]", key) not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]
     if unknown and call.project.settings.unknown_fields == "reject":
-        raise Invalid([unknown_key.violation() for unknown_key in unknown])
+        raise Invalid([key.violation(key.meant(NAMES_ELSEWHERE)) for key in unknown])
     note_ignored(call, *(unknown_key.path for unknown_key in unknown))
     _note_unknown(call, unknown)
 
 
 def _note_unknown(call: Call, unknown: Sequence[UnknownKey]) -> None:
     if unknown:
-        call.notes.unknown = (*call.notes.unknown, *((key.path, key.nearest()) for key in unknown))
+        call.notes.unknown = (
+            *call.notes.unknown,
+            *((key.path, key.meant(NAMES_ELSEWHERE)) for key in unknown),
+        )
 
 
 def read_body(call: Call, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
