@@ -207,8 +207,7 @@ def test_unknown_keys_and_parameters_are_named(sandbox: Sandbox) -> None:
     """Unknown keys are named with the nearest known key; unknown query parameters are named, too."""
     sent = {"amuont": 1, "order_number": "1", "cents": 1, "metadata": {}, "custom_fields": {}, "clients": "x"}
     ignored = sandbox.create(card(captures="manual"), **sent).headers["Sandbox-Ignored-Fields"]
-    named = dict(each.partition(";nearest=")[::2] for each in ignored.split(", "))
-    assert named == {
+    assert dict(each.partition(";nearest=")[::2] for each in ignored.split(", ")) == {
         "amuont": "amount",
         "order_number": "merchant_order_id",  # its name in other APIs
         "cents": "amount",
