@@ -190,21 +190,6 @@ def cents_in(risk: str) -> int:
     return int(match[1].replace(",", "")) * 100 + int(match[2]) if match else 0
 
 
-def test_an_order_and_its_project_name_the_same_sum(payment_sandbox: PaymentSandbox) -> None:
-    """Each refund with an unanswered webhook is at risk by itself: the customer may never get the money."""
-    payment_sandbox.deliver_to(shop_that(lambda _: ("", 503)), "http://testserver/webhook")
-    history = History(payment_sandbox, "credit-card")
-    for step, cents in (("begin", 0), ("pay", 0), ("capture", AMOUNT), ("refund", 500), ("refund", 700)):
-        history.play(step, cents)
-    order_id = history.order["id"]
-    project = project_of(payment_sandbox)
-    of_order = review_order(project.epoch, project.find_order(order_id))
-    of_project = [each for each in payment_sandbox.review() if each.order_id is not None]
-    assert cents_at_risk(of_order) == cents_at_risk(of_project) == 500 + 700
-    refunds = {each.amount: each.risk for each in of_project if each.order_id != order_id}
-    assert refunds == {cents: f"{euros(cents)}: {DEBT}" for cents in (500, 700)}
-
-
 def test_one_cause_with_other_money_is_another_group(payment_sandbox: PaymentSandbox) -> None:
     """The sentence about a sum is true of all its cents: paid, owed to a customer, or only authorized."""
     payment_sandbox.deliver_to(shop_that(lambda _: ("", 503)), "http://testserver/webhook")

@@ -99,18 +99,6 @@ def test_a_read_within_ten_minutes_is_in_time(
     assert problems == ([late] if words else [])
 
 
-def test_a_late_cancellation_leaves_the_finding(payment_sandbox: PaymentSandbox) -> None:
-    """A shop that never read an authorized order does not correct that by a void three days later."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: None))
-    card = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
-    order_id = place_and_pay(payment_sandbox, transactions=[card])
-    payment_sandbox.clock.advance("P3D")
-    path = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
-    attempt = payment_sandbox.client.order(order_id)["transactions"][0]["id"]
-    payment_sandbox.session.post(f"{path}transactions/{attempt}/voids/amount/", json={"amount": 2450})
-    assert [each.rule for each in payment_sandbox.review()] == ["HOOK-08"]
-
-
 def sends_too_much(sandbox: PaymentSandbox) -> str:
     """Transfer five euros too much."""
     order_id = create(sandbox)

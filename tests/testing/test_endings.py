@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.commands import hearing
 from tests.support.documentation import environment
@@ -118,27 +116,3 @@ def test_b_is_not_affected(payment_sandbox, webhook_receiver):
 def test_pending_work_of_a_test_ends_with_it(tmp_path: Path) -> None:
     """A project with a running clock and pending work is deleted with its test."""
     passed(suite(tmp_path, PENDING_WORK), 2)
-
-
-def test_closing_a_project_ends_its_waits_and_streams() -> None:
-    """Closing a project ends its waits and event streams at once."""
-    refusals: list[int | None] = []
-    with PaymentSandboxServer() as server:
-        project = server.project({})
-        client = SandboxClient(server.base_url, project.api_key)
-        events = client.events()
-
-        def wait() -> None:
-            try:
-                client.wait(webhook="00000000-0000-4000-8000-000000000000", timeout_seconds=60)
-            except SandboxError as error:
-                refusals.append(error.status)
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        project.close()
-        thread.join(60)
-        assert refusals in ([404], [401])  # 401: the project was deleted before the wait began
-        assert {event.kind for event in events} <= {"clock", "reset", "scenario"}, (
-            "the stream ends afterwards"
-        )

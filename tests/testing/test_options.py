@@ -8,7 +8,6 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from tests.support.ports import free_port
-from tests.support.servers import make_server
 from tests.support.suites import passed, suite
 
 ONE_TEST = """
@@ -171,16 +170,6 @@ def test_an_unreachable_sandbox_is_reported(tmp_path: Path) -> None:
     assert message in result.stdout
     assert "Traceback" not in result.stdout
     assert "plugin.py" not in result.stdout
-
-
-def test_a_control_token_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
-    """The message names the variable that test suites read, without a traceback."""
-    with make_server(control_token="a secret") as server:
-        for token, problem in (("", "needs the server's control token"), ("wrong", "token is wrong")):
-            result = suite(tmp_path, ONE_TEST, SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN=token)
-            assert problem in result.stdout
-            assert "SANDBOX_CONTROL_TOKEN" in result.stdout
-            assert "access.py" not in result.stdout
 
 
 SHARED = """

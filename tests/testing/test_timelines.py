@@ -1,14 +1,13 @@
 """The report of a failing test: its traceback ends at the line of the test, and its project's timeline follows."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.support.in_process import ORDER, place, shop_that
+from tests.support.in_process import ORDER, place
 from tests.support.suites import suite
 
 FAILING = """
@@ -58,25 +57,6 @@ def test_calls_are_shown_with_what_they_gave(payment_sandbox: PaymentSandbox) ->
     assert f"GET /v1/orders/{order_id}/ -> 200: completed\n" in timeline
     assert "GET /v1/orders/nope/ -> 404, rule" in timeline
     assert "-> 201, fault: response lost, connection cut\n" in timeline
-
-
-def test_webhooks_are_shown_with_their_address(payment_sandbox: PaymentSandbox) -> None:
-    """The timeline shows addresses of webhooks, text of HTML answers and targets of redirects."""
-    page = "<!doctype html><html><head><title>x</title></head><body><h1>Forbidden</h1><p>CSRF &amp; more</p>"
-    answers = [(page, 403), ("", 302)]
-
-    def handle(order_id: str) -> Any:
-        body, status = answers.pop(0)
-        return body, status, {"Location": "https://shop.example/hook/"}
-
-    payment_sandbox.deliver_to(shop_that(handle), "http://testserver/hook")
-    payment_sandbox.client.change_settings(webhook_url="http://testserver/webhook")
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    payment_sandbox.clock.advance("PT2M")
-    timeline = payment_sandbox.timeline()
-    assert "403 · Forbidden CSRF & more" in timeline
-    assert "from http://testserver/webhook" in timeline
-    assert "redirects are not followed: this one leads to https://shop.example/hook/" in timeline
 
 
 def test_a_missing_webhook_url_is_reported(payment_sandbox: PaymentSandbox) -> None:

@@ -174,7 +174,6 @@ class TestAsync(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
     [
         ("unittest", "", "", {"TestError"}),
         ("unittest", "", "error", {"TestError", "TestUnset"}),
-        ("pytest", "--payment-review=warn", "", {"TestError"}),
         ("pytest", "--payment-review=error", "", {"TestError", "TestUnset"}),
     ],
 )

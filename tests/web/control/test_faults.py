@@ -150,17 +150,6 @@ def test_only_the_webhooks_of_this_order_are_duplicated(watched: Sandbox, shop: 
     assert watched.create(card()).status_code == 503
 
 
-def test_the_rule_stays_until_all_webhooks_are_answered(watched: Sandbox, shop: Shop) -> None:
-    """The rule remains while webhooks of the order are retried."""
-    order = watched.place(card())
-    set_webhook_rule(watched, {"answer": 503}, order_id=order["id"], status="completed")
-    watched.pay(order)
-    watched.advance("PT10M")
-    assert (len(shop.received), len(read_rules(watched))) == (1, 1)
-    watched.advance("PT10M")
-    assert read_rules(watched) == []
-
-
 def test_the_rule_stays_while_money_is_reserved(watched: Sandbox, shop: Shop) -> None:
     """The rule remains for the webhook of an authorization that can still expire."""
     order = watched.place(card(capture_mode="manual"))

@@ -62,29 +62,6 @@ def test_a_restored_project_continues_byte_for_byte(project: Callable[..., Sandb
 
 
 @pytest.mark.rule("CTL-10")
-def test_a_restored_project_knows_what_its_scenario_decided(project: Callable[..., Sandbox]) -> None:
-    """Decisions are restored with their rule or nearest miss, even if the scenario has changed."""
-    original, receiver = project(), project()
-    orders = [original.place(card())]
-    original.scenario({"when": {"amount": 777}, "then": {"customer": "pays", "after": "PT1M"}})
-    orders += [original.place(card(), amount=amount) for amount in (777, 778)]
-    original.delete("/control/scenario/")
-
-    def decisions(sandbox: Sandbox) -> list[Any]:
-        return [sandbox.get(f"/control/orders/{order['id']}/").json()["decisions"] for order in orders]
-
-    expected = decisions(original)
-    assert [decision["rule"] for (decision,) in expected] == [None, 0, None]
-    assert expected[2][0]["nearest"]["differs"] == [{"condition": "amount", "expected": 777, "actual": 778}]
-    for _ in range(2):
-        state = original.get("/control/state/").json()
-        state["decisions"][1]["nearest"] = None  # as in snapshots of older versions
-        assert receiver.put("/control/state/", state).status_code == 200
-        assert decisions(receiver) == expected
-        original = receiver
-
-
-@pytest.mark.rule("CTL-10")
 def test_a_due_webhook_is_sent_after_the_restore(watched: Sandbox, shop: Shop) -> None:
     """A webhook without attempts is sent after the restore."""
     watched.place(by("bank-transfer"))

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from payment_sandbox.projects.events import EVENTS_STORED_MAX
-from tests.support.driver import START, Sandbox, by, card, refused
+from tests.support.driver import START, Sandbox, card, refused
 from tests.support.shop import Shop
 
 
@@ -93,22 +93,6 @@ def test_all_that_happens_is_streamed(watched: Sandbox) -> None:
     assert created.items() <= requests_seen[0].items()
     assert [data["state"] for kind, data in events if kind == "webhook"] == ["delivered", "delivered"]
     assert all(data.get("order_id", order["id"]) == order["id"] for _, data in events)
-
-
-@pytest.mark.rule("CTL-22")
-def test_a_webhook_can_be_sent_once_more(watched: Sandbox, shop: Shop) -> None:
-    """Delivered and failed webhooks can be redelivered, and each attempt is recorded."""
-    shop.answer = lambda received: 500
-    order = watched.place(by("bank-transfer"))
-    watched.advance("PT1H")
-    (failed,) = watched.webhooks(state="failed")
-    shop.answer = lambda received: 200
-    redelivered = watched.post(f"/control/webhooks/{failed['id']}/redeliver/").json()
-    assert redelivered["state"] == "delivered"
-    assert [attempt["number"] for attempt in redelivered["attempts"]] == list(range(1, 12))
-    assert watched.post(f"/control/webhooks/{failed['id']}/redeliver/").status_code == 200
-    assert shop.orders() == [order["id"]] * 12
-    refused(watched.post("/control/webhooks/nothing/redeliver/"), 404, "NotFound")
 
 
 def test_a_stream_resumes_after_the_last_event(sandbox: Sandbox) -> None:
