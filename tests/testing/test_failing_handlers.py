@@ -160,32 +160,6 @@ def test_the_traceback_of_a_handler_is_shown(
     assert all("_Listener" not in type(handler).__name__ for handler in logging.root.handlers)
 
 
-def answer_without_status(environ: object, start_response: object) -> list[bytes]:
-    """Answer without a status, against WSGI."""
-    return [b"x"]
-
-
-async def return_without_response(scope: Any, receive: Any, send: Any) -> None:
-    """Send no answer, against ASGI."""
-
-
-@pytest.mark.parametrize(
-    ("application", "message"),
-    [
-        (answer_without_status, "did not call start_response"),
-        (return_without_response, "without a complete response"),
-    ],
-)
-def test_an_application_that_violates_its_interface_has_not_answered(
-    payment_sandbox: PaymentSandbox, application: Any, message: str
-) -> None:
-    """The attempt has the violation as its error, which the review reports."""
-    payment_sandbox.deliver_to(application)
-    assert message in str(visit(payment_sandbox)["error"])
-    assert payment_sandbox.webhooks[0]["state"] == "pending"
-    assert {finding.rule for finding in payment_sandbox.review()} == {"HOOK-09"}
-
-
 async def stream(order_id: str) -> StreamingResponse:
     """Answer with a stream on an event loop."""
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -140,3 +141,17 @@ def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox
     assert used(lambda: payment_sandbox.act(place(payment_sandbox))) == {False}
     with pytest.raises(ValueError, match="thread is 'mine', but must be 'waiting' or 'own'"):
         payment_sandbox.deliver_to(app, thread="mine")  # type: ignore[arg-type]
+
+
+def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox) -> None:
+    """A handler may call the sandbox from another thread, as thread pools do."""
+    seen: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def read(order_id: str) -> None:
+            seen.append(pool.submit(payment_sandbox.client.order, order_id).result()["status"])
+
+        payment_sandbox.deliver_to(shop_that(read))
+        in_time(lambda: payment_sandbox.act(place(payment_sandbox)))
+    assert seen == ["completed"] * 2
+    assert errors(payment_sandbox) == {"None"}

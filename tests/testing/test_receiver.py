@@ -1,6 +1,6 @@
 """The receiver of webhooks: sequences of answers, delays, and waits for the nth webhook."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
@@ -56,3 +56,15 @@ def test_other_bodies_and_arguments_are_refused(webhook_receiver: WebhookReceive
         webhook_receiver.answer_with(200, 777)
     with pytest.raises(ValueError, match="nth is 0, but the first webhook is number 1"):
         webhook_receiver.wait_for("x", nth=0)
+
+
+@pytest.mark.payment_settings(clock=datetime(2029, 12, 30, tzinfo=UTC))
+def test_times_and_durations_of_python_are_accepted(payment_sandbox: PaymentSandbox) -> None:
+    """Settings, the clock, scenarios and faults take Python's times and durations."""
+    payment_sandbox.clock.advance(to=datetime(2030, 1, 1, tzinfo=UTC), timeout_seconds=timedelta(seconds=10))
+    rule = {"then": {"customer": "pays", "after": timedelta(days=1, seconds=2, microseconds=500000)}}
+    stored = payment_sandbox.scenario({"name": "mine", "rules": [rule]})
+    assert stored["rules"][0]["then"]["after"] == "P1DT2.5S"
+    payment_sandbox.client.faults(webhooks=[{"then": {"delay": timedelta(hours=1)}}])
+    with pytest.raises(ValueError, match="a period cannot be negative: -1 day"):
+        payment_sandbox.clock.advance(timedelta(days=-1))

@@ -103,6 +103,17 @@ def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
     assert paths == {"amount", "currency", "transactions[0].payment_method"}
 
 
+@pytest.mark.parametrize("path", WRONG)
+def test_no_wrong_type_breaks_anything(sandbox: Sandbox, path: str) -> None:
+    """A value of any type is accepted or reported as a violation at its path."""
+    values: list[Any] = [None, True, 1.5, "", [[]], {"": {}}, [None], -1]
+    for value in values:
+        answer = sandbox.create(**{path: value})
+        if answer.status_code != 201:
+            error = refused(answer, 400, "ValidationError")
+            assert all(violation["path"].startswith(path) for violation in error["violations"])
+
+
 @pytest.mark.rule("SET-09")
 def test_a_body_over_one_mebibyte_is_refused(sandbox: Sandbox) -> None:
     """A body of exactly one mebibyte is accepted; one more byte is refused."""

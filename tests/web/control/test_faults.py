@@ -101,20 +101,6 @@ def test_a_lost_answer_loses_no_webhook(watched: Sandbox, shop: Shop, then: dict
     assert len(shop.received) == 1
 
 
-def test_the_journal_has_no_status_for_unhandled_requests(sandbox: Sandbox) -> None:
-    """An unhandled request has no status; one whose response was lost has that response's."""
-    faults = [
-        {"when": {"nth": 1}, "then": {"reset": True}},
-        {"when": {"nth": 2}, "then": {"reset": True, "phase": "after"}},
-    ]
-    sandbox.put("/control/faults/", {"faults": faults})
-    for _ in range(2):
-        with pytest.raises(requests.ConnectionError):
-            sandbox.create()
-    entries = sandbox.get("/control/journal/").json()["items"]
-    assert [entry["status"] for entry in entries] == [None, 201]
-
-
 def set_webhook_rule(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
     """Set a rule for webhooks."""
     answer = sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": then}]})

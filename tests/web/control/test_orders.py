@@ -50,13 +50,9 @@ def test_orders_are_found(sandbox: Sandbox) -> None:
     sandbox.place(merchant_order_id="hosted")
     queries: list[tuple[dict[str, Any], list[str]]] = [
         ({"status": "completed"}, ["paid"]),
-        ({"status": "expired"}, []),
         ({"method": "bank-transfer"}, ["open"]),
-        ({"text": "PAI"}, ["paid"]),
         ({"text": "ann@"}, ["open"]),
         ({"text": "wool"}, ["open"]),
-        ({"text": "completed"}, ["paid"]),
-        ({"text": "nothing like it"}, []),
         ({"status": "new", "limit": 1}, ["hosted"]),
     ]
     for query, expected in queries:
