@@ -220,3 +220,12 @@ def test_an_order_created_again_counts_once(payment_sandbox: PaymentSandbox) -> 
         payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=body)
     (finding,) = payment_sandbox.review()
     assert (finding.rule, finding.amount) == ("CTL-23", AMOUNT)
+
+
+def test_a_retry_with_its_key_is_no_second_order(payment_sandbox: PaymentSandbox) -> None:
+    """A creation that is sent again with its key is one order; with another key, it is a second one."""
+    url = f"{payment_sandbox.base_url}/v1/orders/"
+    body = {"currency": "EUR", "amount": AMOUNT, "merchant_order_id": "S-1001"}
+    for key, is_second in (("one", False), ("one", False), ("two", True)):
+        payment_sandbox.session.post(url, json=body, headers={"Idempotency-Key": key})
+        assert ("ORD-07" in {each.rule for each in payment_sandbox.review() if each.is_open}) == is_second

@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from payment_sandbox.judge.history import beliefs, history
+from payment_sandbox.projects.journal import ENTRIES_MAX, ReachedStatus
 from payment_sandbox.scenarios.risks import DEBT
 from payment_sandbox.testing.project_fixture import PaymentSandbox
-from tests.support.in_process import shop_that
+from tests.support.in_process import place, project_of, shop_that
 
 Story = Callable[[PaymentSandbox], str]
 DROPPED = [{"then": {"drop": True}}]
@@ -180,3 +182,21 @@ def test_calls_on_two_days_do_not_follow_two_webhooks_alone(
             payment_sandbox.clock.advance(pause)
         payment_sandbox.session.post(path, json={"amount": 1000})
     assert {each.rule for each in payment_sandbox.review() if each.rule == "HOOK-10"} == rules
+
+
+def test_statuses_that_were_dropped_make_no_order_new(payment_sandbox: PaymentSandbox) -> None:
+    """A paid order stays paid after ten thousand other status changes."""
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id)
+    read_by_the_shop(payment_sandbox, order_id)
+    project = project_of(payment_sandbox)
+    journal, now = project.epoch.journal, project.now()
+    journal.add(
+        [
+            ReachedStatus(journal.next_id("status"), "another", None, None, "new", now, now, None)
+            for _ in range(ENTRIES_MAX)
+        ]
+    )
+    known = beliefs(history(project.epoch, order_id), project.find_order(order_id))
+    assert known[-1].shop == known[-1].service
+    assert {belief.service for belief in known} == {"completed"}

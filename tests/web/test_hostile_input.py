@@ -77,17 +77,6 @@ def test_a_header_may_be_long(sandbox: Sandbox) -> None:
             assert answer.status_code == status
 
 
-def test_a_duplicate_key_is_found_quickly(sandbox: Sandbox) -> None:
-    """A duplicate among 19,000 keys is reported quickly."""
-    pairs = ", ".join(f'"{number}": 1' for number in [*range(VALUES), VALUES - 1])
-    headers = {"Content-Type": "application/json"}
-    answer = expect_quick(
-        lambda: requests.post(f"{sandbox.url}/control/projects/", data=f"{{{pairs}}}", headers=headers)
-    )
-    assert answer.status_code == 400
-    assert f"'{VALUES - 1}' twice" in answer.json()["error"]["value"]
-
-
 def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> None:
     """Each call takes linear time, and a refusal reports only 100 of the violations."""
     count = 1000

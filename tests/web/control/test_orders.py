@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.support.driver import NOBODY, Sandbox, by, card, details, refused, violations
-from tests.support.payer import Payer, payment_page
 from tests.support.shop import Shop
 
 
@@ -102,29 +101,6 @@ def test_cards_and_codes_are_listed(sandbox: Sandbox) -> None:
     assert "number" not in stored["card"]
     (code,) = sandbox.get("/control/bankqr/").json()["items"]
     assert (code["id"], code["amount"], code["scans"]) == (request["id"], 500, 1)
-
-
-def test_actions_say_who_did_what_and_how(sandbox: Sandbox) -> None:
-    """Each action has its actor and its source: a page, a control call or a scenario."""
-    payer = Payer(sandbox)
-    paid = sandbox.place(by("wallet-web"))
-    payer.press(payer.open(payment_page(paid)), "pay")
-    failed = sandbox.place(card())
-    sandbox.acted(failed, "customer fail", reason="Do not honour")
-    planned = sandbox.place(card(), customer={"email_address": "pays@example.com"})
-    sandbox.advance("PT10S")
-    items = sandbox.get("/control/actions/").json()["items"]
-    actions = [(item["actor"], item["action"], item["via"], item["order_id"]) for item in items]
-    assert actions == [
-        ("customer", "visit", "page", paid["id"]),
-        ("customer", "pay", "page", paid["id"]),
-        ("customer", "fail", "control", failed["id"]),
-        ("customer", "pay", "scenario", planned["id"]),
-    ]
-    assert items[2]["how"] == {"reason": "Do not honour"}
-    assert items[2]["transaction_id"] == failed["transactions"][0]["id"]
-    (only,) = sandbox.get("/control/actions/", params={"order_id": failed["id"]}).json()["items"]
-    assert only == items[2]
 
 
 @pytest.mark.rule("CTL-20")
