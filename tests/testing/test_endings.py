@@ -1,5 +1,6 @@
 """A merchant's test run releases all processes, threads and ports, however it ends."""
 
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.commands import hearing
 from tests.support.documentation import environment
-from tests.support.suites import PLUGINS, passed, suite
+from tests.support.suites import PLUGINS, SHOP, passed, suite
 
 ORDER = {"currency": "EUR", "amount": 1, "transactions": [{"payment_method": "wallet-web"}]}
 INTERRUPTED = """
@@ -42,24 +43,25 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def started(folder: Path, code: str, *options: str) -> subprocess.Popen[str]:
+    """Start pytest with a suite, which a signal can interrupt."""
+    (folder / "test_shop.py").write_text(code)
+    return subprocess.Popen(
+        hearing([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "test_shop.py"]),
+        cwd=folder,
+        env=environment(**PLUGINS),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
 def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
     """An interrupted run ends at once like any run of pytest, and releases its ports."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.settimeout(90)
     port = str(listening.getsockname()[1])
-    (tmp_path / "test_long.py").write_text(INTERRUPTED.replace("PORT", port))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    with (
-        listening,
-        subprocess.Popen(
-            hearing(command),
-            cwd=tmp_path,
-            env=environment(**PLUGINS),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process,
-    ):
+    with listening, started(tmp_path, INTERRUPTED.replace("PORT", port), "-q") as process:
         connection, _ = listening.accept()
         with connection, connection.makefile() as file:
             ports = [int(port) for port in file.read().split()]
@@ -70,6 +72,35 @@ def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert "KeyboardInterrupt" in output
     assert not any(map(is_listening, ports))
+
+
+HANGS_FOR_GOOD = """
+import time
+
+@pytest.mark.payment_settings(webhook_timeout=0.2)
+def test_it(payment_sandbox):
+    app = Flask("shop")
+
+    @app.post("/webhook")
+    def hang():
+        while True:
+            time.sleep(1)
+
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.act(place(payment_sandbox)["id"], action="visit")
+"""
+
+
+def test_a_handler_that_hangs_for_good_is_named_on_the_terminal(tmp_path: Path) -> None:
+    """Although the runner captures output, a line names the handler; Ctrl-C then ends the run at once."""
+    with started(tmp_path, SHOP + HANGS_FOR_GOOD, "-v") as process:
+        assert process.stdout is not None
+        line = next((each for each in process.stdout if "no answer within 0.2 seconds" in each), "")
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=90)
+    file = re.escape(str(tmp_path / "test_shop.py"))
+    assert re.match(rf"payment-sandbox: the webhook handler hang \({file}, line \d+\):", line), line + rest
+    assert "KeyboardInterrupt" in rest
 
 
 def test_a_server_leaves_no_thread_and_no_port() -> None:

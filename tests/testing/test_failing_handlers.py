@@ -4,9 +4,6 @@ import asyncio
 import itertools
 import logging
 import re
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +19,7 @@ from werkzeug.wrappers import Response
 
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.support.commands import hearing
-from tests.support.documentation import environment
 from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
-from tests.support.suites import PLUGINS, SHOP
 from tests.testing.conftest import LateHandlers
 from tests.testing.starlette_shop import starlette
 
@@ -246,42 +240,3 @@ def test_a_late_handler_that_calls_the_sandbox_holds_no_lock(
     other.start()
     other.join(AT_MOST_SECONDS)
     assert [order["status"] for order in orders] == ["completed"]
-
-
-HANGS_FOR_GOOD = """
-import time
-
-@pytest.mark.payment_settings(webhook_timeout=0.2)
-def test_it(payment_sandbox):
-    app = Flask("shop")
-
-    @app.post("/webhook")
-    def hang():
-        while True:
-            time.sleep(1)
-
-    payment_sandbox.deliver_to(app)
-    payment_sandbox.act(place(payment_sandbox)["id"], action="visit")
-"""
-
-
-def test_a_handler_that_hangs_for_good_is_named_on_the_terminal(tmp_path: Path) -> None:
-    """Although the runner captures output, a line names the handler; Ctrl-C then ends the run at once."""
-    file = tmp_path / "test_shop.py"
-    file.write_text(SHOP + HANGS_FOR_GOOD)
-    command = hearing([sys.executable, "-m", "pytest", "-v", file.name])
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(**PLUGINS),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        line = next((each for each in process.stdout if "no answer within 0.2 seconds" in each), "")
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=AT_MOST_SECONDS)
-    place = rf"payment-sandbox: the webhook handler hang \({re.escape(str(file))}, line \d+\):"
-    assert re.match(place, line), line + rest
-    assert "KeyboardInterrupt" in rest

@@ -33,14 +33,6 @@ def wrapper(scope: Any, receive: Any, send: Any) -> Any:
     return asgi(scope, receive, send)
 
 
-class Wrapped:
-    """An ASGI middleware whose plain call returns a coroutine."""
-
-    def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
-        """Answer."""
-        return asgi(scope, receive, send)
-
-
 def pass_on(*arguments: Any) -> Any:
     """A wrapper that forwards all arguments."""
     return wsgi(*arguments)
@@ -55,7 +47,6 @@ def pass_on(*arguments: Any) -> Any:
         (Flask("shop"), WsgiShop),
         (Flask("shop").wsgi_app, WsgiShop),
         (asgi, AsgiShop),
-        (Wrapped(), AsgiShop),
         (functools.partial(asgi), AsgiShop),
         (Starlette(), AsgiShop),
         (wrapper, AsgiShop),
