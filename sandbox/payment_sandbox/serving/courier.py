@@ -12,7 +12,7 @@ from functools import cache, lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from io import BufferedReader
 from os import getpid
-from threading import Event, Thread, current_thread, get_ident, main_thread
+from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
 from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -175,6 +175,7 @@ class Posting:
         self._status: int | None = None
         self._warning: str | None = None
         self._late_location: str | None = None  # location of the handler at the timeout
+        self._unreported = Lock()  # taken once
 
     def run(self) -> None:
         """Send the request, and record the result, however the receiver behaves."""
@@ -236,7 +237,7 @@ class Posting:
 
     def report_late_handler(self, location: str | None = None) -> None:
         """Report a handler that is late, once, for its reply and for whoever waits for the test."""
-        if self._receiver is not None and self._late_location is None and self._status is None:
+        if self._receiver is not None and self._status is None and self._unreported.acquire(blocking=False):
             self._late_location = location or self._location() or ""
             self._receiver.report_late_handler(self._late_location, self._timeout_seconds)
 
