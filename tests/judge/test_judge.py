@@ -367,14 +367,6 @@ def misspells(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.place(card(), custommer={"first_name": "Jan"})
 
 
-@wrong(
-    "SET-12", 0, "id is read-only: the service sets it; your own number belongs in merchant", "Leave it out."
-)
-def sends_an_id(sandbox: Sandbox, shop: Shop) -> None:
-    """Send a field that only answers have."""
-    sandbox.place(card(), id="1001")
-
-
 @wrong("SET-12", 0, "The service does not know", "Leave it out.")
 def sends_an_unknown_parameter(sandbox: Sandbox, shop: Shop) -> None:
     """Send an unknown query parameter."""

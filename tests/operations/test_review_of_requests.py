@@ -28,14 +28,18 @@ def test_unknown_keys_are_findings(shop_sandbox: PaymentSandbox) -> None:
     """Each unknown key is one finding that suggests the nearest known key."""
     place(shop_sandbox, custommer={"first_name": "Jan"})
     place(shop_sandbox, custommer={"first_name": "Jan"})
-    place(shop_sandbox, customer={"first_nam": "Jan"}, zzz=1)
+    place(shop_sandbox, customer={"first_nam": "Jan", "id": "7"}, zzz=1, id="1001", status="new")
     problems = {finding.problem: finding for finding in shop_sandbox.review()}
     assert set(problems) == {
         "The service does not know the key 'custommer' and ignored it; did you mean 'customer'?",
         "The service does not know the key 'customer.first_nam' and ignored it; did you mean 'first_name'?",
+        "The service does not know the key 'customer.id' and ignored it",
         "The service does not know the key 'zzz' and ignored it",
+        "id is read-only: the service sets it; your own number belongs in merchant_order_id",
+        "status is read-only: the service sets it",
     }
-    assert sorted(len(each.requests) for each in problems.values()) == [1, 1, 2]
+    assert [each.kind for each in problems.values() if "status is" in each.problem] == ["hint"]
+    assert sorted(len(each.requests) for each in problems.values()) == [1, 1, 1, 1, 1, 2]
     assert problems["The service does not know the key 'zzz' and ignored it"].advice == (
         "Leave it out, or put it into extra."
     )
