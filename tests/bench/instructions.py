@@ -77,7 +77,8 @@ def _counted(module: str, folder: Path) -> Iterator[tuple["subprocess.Popen[str]
 
 
 def _control(process: "subprocess.Popen[str]", command: str) -> None:
-    subprocess.run(["callgrind_control", command, str(process.pid)], check=True, capture_output=True)
+    control = ["callgrind_control", command, str(process.pid)]
+    subprocess.run(control, check=True, capture_output=True, timeout=60)
 
 
 def _least(folder: Path) -> Cost:
