@@ -184,10 +184,14 @@ def test_details_of_another_method_are_named(project: Callable[..., Sandbox]) ->
 def test_unknown_keys_can_be_refused(project: Callable[..., Sandbox]) -> None:
     """With unknown_fields reject, each is a violation that suggests the nearest known key."""
     sandbox = project(unknown_fields="reject")
-    answer = sandbox.create(descripton="Socks", customer={"mail": "x"})
+    answer = sandbox.create(descripton="Socks", customer={"mail": "x"}, id="1")
     messages = violations(answer)
-    assert messages.keys() == {"descripton", "customer.mail"}
+    assert messages.keys() == {"descripton", "customer.mail", "id"}
     assert "did you mean 'description'?" in messages["descripton"]
+    assert messages["id"] == "is read-only: the service sets it; your own number belongs in merchant_order_id"
+    order = sandbox.pay(sandbox.place(card()))
+    refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"id": "1"})
+    assert violations(refund) == {"id": "is not a known key"}
 
 
 @pytest.mark.parametrize(

@@ -176,12 +176,10 @@ def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
     for (name, nearest, other), entries in entries_by_key.items():
         if other:
             yield from (_report_ignored_part(history, entry, name, other) for entry in entries)
+        elif _is_answered(name, entries):
+            yield _report_read_only(name, entries)
         else:
-            yield (
-                _report_read_only(name, entries)
-                if _is_answered(name, entries)
-                else _report_ignored_key(name, nearest, entries)
-            )
+            yield _report_ignored_key(name, nearest, entries)
 
 
 def _is_answered(path: str, entries: Sequence[LoggedRequest]) -> bool:
@@ -189,8 +187,8 @@ def _is_answered(path: str, entries: Sequence[LoggedRequest]) -> bool:
     parent, _, key = path.rpartition(".")
     for entry in entries:
         order = parse_object(entry.response) if is_creation(entry) else {}
-        records = order.get("transactions", []) if parent.startswith("transactions[") else [order]
-        if "." in parent or (parent and records == [order]) or not any(key in each for each in records):
+        records = {"": [order], "transactions[0]": order.get("transactions", ())}.get(parent, ())
+        if not any(key in each for each in records):
             return False
     return True
 

@@ -10,7 +10,7 @@ from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import OWN_NUMBER, READ_ONLY, VIOLATIONS_MAX, Invalid, Violation
-from payment_sandbox.web.answers.order_tables import LINE_ID, ORDER
+from payment_sandbox.web.answers.order_tables import LINE_ID, ORDER, OrderForm
 from payment_sandbox.web.answers.tables import CREATE
 from payment_sandbox.web.answers.transaction_tables import TRANSACTION
 from payment_sandbox.web.bodies import json_body
@@ -43,6 +43,10 @@ NAMES_ELSEWHERE: Final = {
     **dict.fromkeys(("phone", "phone_number", "phoneNumber"), "phone_numbers"),
 }
 """The names of fields in other payment APIs."""
+READ_ONLY_PATHS: Final = {
+    *ORDER.read_only_fields(CREATE),
+    *(f"transactions[0].{name}" for name in TRANSACTION.read_only_fields(CREATE)),
+}
 
 
 def read_valid_fields(
@@ -81,17 +85,15 @@ def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]
     if not unknown:
         return []
     if call.project.settings.unknown_fields == "reject":
-        return list(map(_violation_of, unknown))
+        return [_violation_of(call, key) for key in unknown]
     note_ignored(call, *(key.path for key in unknown))
-    _note_unknown(call, unknown)
+    call.notes.unknown = (*call.notes.unknown, *((key.path, key.meant(NAMES_ELSEWHERE)) for key in unknown))
     return []
 
 
-def _violation_of(key: UnknownKey) -> Violation:
-    """Return the violation of an unknown key, which may be one that only answers have."""
-    parent = key.path.rpartition(".")[0]
-    level = {"": ORDER, "transactions[0]": TRANSACTION}.get(parent)
-    if level is not None and key.key in level.read_only_fields(CREATE):
+def _violation_of(call: Call, key: UnknownKey) -> Violation:
+    """Return the violation of an unknown key, which in a creation may be one that only answers have."""
+    if key.path in READ_ONLY_PATHS and call.facts is not None and call.facts.reads is OrderForm:
         return Violation(key.path, f"is {READ_ONLY}{OWN_NUMBER if key.path == 'id' else ''}")
     return key.violation(key.meant(NAMES_ELSEWHERE))
 
